@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from derived import papers
 from derived.book import cli, house
-from derived.book.away import parcel
+from derived.book.judge import recording
 from derived.book.run import driver
 from derived.lab import record, sources
 
@@ -187,9 +187,9 @@ def move(patch: pytest.MonkeyPatch, root: Path) -> None:
     """Let the press work on a checkout, its package's files and its records, and not on those of this process."""
     package = root / "src/derived"
     patch.chdir(root)
-    for module in (house, driver, record, parcel):
+    for module in (house, driver, record, recording):
         patch.setattr(module, "PACKAGE_ROOT", package)
-    for function in (sources.imported_files, sources.source_files, sources.source_hash):
+    for function in (sources.imported_files, sources.source_files):
         patch.setattr(function, "__defaults__", (package,))
     patch.setattr(papers, "__path__", [*papers.__path__, str(package / "papers")])
     patch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second

@@ -1,7 +1,11 @@
 """What the command line prints and writes, without a run."""
 
 import json
+import signal
+import subprocess
+import sys
 
+import psutil
 import pytest
 import typer
 from press import COMMITTED, write_toc
@@ -44,7 +48,7 @@ def test_who_interrupts_is_told_that_nothing_is_lost(capsys):
 
     with pytest.raises(typer.Exit) as ended:
         interrupted()
-    assert ended.value.exit_code == 1
+    assert ended.value.exit_code == 130
     said = "derived: interrupted; the last good site is untouched, the next run continues\n"
     assert capsys.readouterr() == ("", said)
 
@@ -106,3 +110,27 @@ def test_gemma_is_made_ready_where_it_was_fetched_and_no_chapter_waits_for_it(mo
         cli.real(["gemma"], accept_terms=True)
         cli.real(["austen"])
         assert made == ["gemma"] * here
+
+
+SWALLOWS = """
+import signal, subprocess, sys, time
+from derived.book import cli
+signal.signal(signal.SIGTERM, cli.interrupt)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+while True:
+    try:
+        time.sleep(600)
+    except KeyboardInterrupt:
+        print("swallowed", flush=True)
+"""
+
+
+def test_an_interrupt_that_is_swallowed_ends_the_command_and_its_children_all_the_same():
+    with subprocess.Popen([sys.executable, "-c", SWALLOWS], stdout=subprocess.PIPE, text=True) as process:
+        child = psutil.Process(int(process.stdout.readline()))
+        process.terminate()
+        assert process.stdout.readline() == "swallowed\n"
+        assert process.wait(120) == 128 + signal.SIGTERM
+        psutil.wait_procs([child], timeout=120)
+        assert not child.is_running()

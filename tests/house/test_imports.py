@@ -13,8 +13,6 @@ SOURCE = ROOT / "src" / "derived"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Import names that differ from the name of the distribution; IPython comes with ipykernel.
 DISTRIBUTION = {
-    "dask_jobqueue": "dask-jobqueue",
-    "dask_kubernetes": "dask-kubernetes",
     "PIL": "pillow",
     "bs4": "beautifulsoup4",
     "resvg_py": "resvg-py",
@@ -63,14 +61,14 @@ def test_the_laboratory_and_the_papers_need_only_what_the_wheel_asks_for(floor):
             )
 
 
-# What comes with jupyter-book, papermill and Dask's deployers and is named in no extra.
-ALONG = {"dask", "docutils", "jinja2", "kr8s", "markupsafe", "pydata_sphinx_theme", "rich", "sphinx", "traitlets"}
+# What comes with jupyter-book and papermill and is named in no extra.
+ALONG = {"dask", "docutils", "jinja2", "markupsafe", "pydata_sphinx_theme", "rich", "sphinx", "traitlets"}
 
 
 def test_the_press_needs_only_what_its_extras_name():
     for path in (SOURCE / "book").rglob("*.py"):
         missing = {DISTRIBUTION.get(name, name).lower() for name in imported(path) - ALONG}
-        missing -= declared("book", "cluster", "slurm", "k8s", "pdf")
+        missing -= declared("book", "cluster", "pdf")
         assert not missing, f"{path.relative_to(ROOT)} imports {missing}"
 
 

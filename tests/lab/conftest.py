@@ -39,7 +39,6 @@ Toy.__module__ = "derived.papers.toy.draws"
 @pytest.fixture
 def toy(tmp_path, monkeypatch) -> type[Toy]:
     monkeypatch.setattr(record, "results_root", lambda: tmp_path / "results")
-    monkeypatch.setattr(record, "source_hash", lambda module: "code as it was")
     return Toy
 
 
@@ -63,7 +62,6 @@ def _recorded(toy, tier: str = "cpu", **changes) -> Record:
         "seconds": 1.5,
         "peak_memory_mb": 10.0,
         "date": "2026-01-01T00:00:00+00:00",
-        "source_hash": "code as it was",
         "rows": run_experiment(sized, seed=0, device="cpu"),
         "ci_rows": run_experiment(toy.at("ci"), seed=0, device="cpu"),
     }

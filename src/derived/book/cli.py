@@ -1,4 +1,4 @@
-"""The command line: ``derived run | site | record | costs | real | register | claims | compare | teach | pdf | …``.
+"""The command line: ``derived run | site | record | real | register | claims | compare | teach | pdf | …``.
 
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
@@ -6,7 +6,7 @@ Whatever a user can cause ends in one clear line and a non-zero exit code; the M
 import functools
 import os
 import signal
-import sys
+import threading
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from derived.book.house import House, UserError, check, this_house
+from derived.book.house import House, UserError, check, end_children, this_house
 from derived.book.judge import commands, ledger, tables
 from derived.book.run.driver import Outcome, alone, read_findings, run_chapters
 
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 
 CORES = os.cpu_count() or 1
+GRACE = 1.5  # seconds in which an interrupted command must have ended by itself
 
 Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of them if none is named.")]
 Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
@@ -47,6 +48,7 @@ def clear_errors(command: Callable) -> Callable:
             typer.echo(f"derived: {error}", err=True)
         except KeyboardInterrupt:
             typer.echo("derived: interrupted; the last good site is untouched, the next run continues", err=True)
+            raise typer.Exit(130) from None
         except OSError as error:
             typer.echo(f"derived: {error.strerror or error}: {error.filename or ''}".rstrip(": "), err=True)
         raise typer.Exit(1)
@@ -54,11 +56,10 @@ def clear_errors(command: Callable) -> Callable:
     return wrapped
 
 
-def _run(house: House, slugs: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
-    check(tier, device)
-    chosen = house.choose(slugs, essays=True)
+def _run(house: House, chosen: list[str], tier: str, seed: int, device: str, jobs: int, limit: float | None):
     parameters = {"tier": tier, "seed": seed, "device": device}
-    return run_chapters(house, chosen, parameters, jobs, limit, ledger.foreign(house, chosen))
+    faults = ledger.foreign(house, chosen) + (ledger.unregistered(house, chosen) if seed == 0 else [])
+    return run_chapters(house, chosen, parameters, jobs, limit, faults)
 
 
 def _judge(house: House, outcomes: list[Outcome]) -> None:
@@ -99,8 +100,10 @@ def run(
     Example: derived run ols_attention --tier ci --seed 1
     """
     house = this_house()
+    check(tier, device)
+    chosen = house.choose(slugs or [], essays=True)
     with alone(house):
-        _judge(house, _run(house, slugs or [], tier, seed, device, jobs, limit))
+        _judge(house, _run(house, chosen, tier, seed, device, jobs, limit))
 
 
 @app.command()
@@ -121,11 +124,13 @@ def site(
 
     started = time.monotonic()
     house = this_house()
+    check(tier, device)
+    chosen = house.choose(slugs or [])
     with alone(house):
         _check_unnamed(house, slugs or house.chapters(), seed)
-        if faults := stage.known(house, house.choose(slugs or [])):
+        if faults := stage.known(house, chosen):
             raise UserError("\nderived: ".join(faults))
-        outcomes = _run(house, [*(slugs or house.chapters()), *house.essays()], tier, seed, device, jobs, limit)
+        outcomes = _run(house, [*chosen, *house.essays()], tier, seed, device, jobs, limit)
         _judge(house, outcomes)
         found = {slug: read_findings(house, slug) for slug in house.chapters()}
         ready = [slug for slug in found if found[slug]]
@@ -148,7 +153,7 @@ def site(
 @clear_errors
 def record(
     context: typer.Context,
-    paper: Annotated[str, typer.Argument(help="Slug of the paper.")],
+    paper: Annotated[str, typer.Argument(help="Slug of the paper; left out with --missing: all.")] = "",
     experiments: Annotated[
         list[str] | None, typer.Argument(help="Experiments; all that have the tier if none.")
     ] = None,
@@ -157,124 +162,45 @@ def record(
     device: Device = "auto",
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
-    on: Annotated[str, typer.Option(help="Another machine: ssh:HOST, slurm, k8s, or script for a hosted job.")] = "",
-    fetched: Annotated[
-        typer.FileText | None,
-        typer.Option(help="The log of a hosted job, whose records are taken in.", encoding="utf-8", errors="replace"),
-    ] = None,
     uncommitted: Annotated[
-        bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record names them.")
+        bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record says so.")
     ] = False,
-    rehash: Annotated[
-        bool, typer.Option("--rehash", help="Run only tier ci; where its rows agree, note today's code in the records.")
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only what has no record, those with the most claims first.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run nothing: print predicted time, memory and price on each card.")
-    ] = False,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="With --missing: for so long; exit code 3 if something is left.")
+    ] = None,
 ) -> None:
     """Run experiments at a recorded tier and write their rows to results/; an interrupted run continues.
 
-    After moving or renaming code, --rehash checks that the rows at tier ci are unchanged.
     Example: derived record ols_attention LearnedInContext --tier cpu
     """
-    from derived.book.judge import recording
-    from derived.book.record import counting
-
-    house = this_house()
-    check(tier, "auto" if on and device == "cuda" else device)
-    source = context.get_parameter_source
-    others = [
-        each
-        for each in ("tier", "seed", "device", "scheduler", "on", "fetched", "uncommitted")
-        if source(each).name != "DEFAULT"
-    ]
-    if rehash and others:
-        raise UserError(f"--rehash runs tier ci as each record did; leave out --{' --'.join(others)}")
-    house.choose([paper])
-    asked = jobs if source("jobs").name != "DEFAULT" else 0  # what suits the machine that does it
-    with alone(house, "recording"):
-        if dry_run:
-            chosen = recording.choose(paper, experiments or [], tier)
-            if missing := counting.uncounted(house, chosen, tier):
-                typer.echo(f"not counted at these sizes: {', '.join(missing)}; count them: derived costs {paper}")
-            Console().print(tables.of_prices(house, paper, [one.__name__ for one in chosen], tier))
-            return
-        if rehash:
-            recording.rehash(house, paper, experiments or [], jobs)
-            return
-        if fetched:
-            from derived.book.away import arrival
-
-            arrival.take(house, fetched, recording.choose(paper, experiments or [], tier), tier, seed, uncommitted)
-            return
-        if on:
-            from derived.book.away import send
-
-            chosen = recording.choose(paper, experiments or [], tier)
-            send.send(house, chosen, tier, seed, device, asked, uncommitted, on)
-            return
-        recording.record(house, paper, experiments or [], tier, seed, device, asked, scheduler, uncommitted)
-
-
-@app.command()
-@clear_errors
-def fill(
-    context: typer.Context,
-    slugs: Annotated[list[str] | None, typer.Argument(help="Papers; all of them if none is named.")] = None,
-    tier: Tier = "gpu",
-    minutes: Annotated[float, typer.Option(min=0.1, help="What runs longer is stopped, and goes on next time.")] = 9,
-    device: Device = "auto",
-    jobs: Jobs = CORES,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing: print what each would take.")] = False,
-) -> None:
-    """Make the records that a tier lacks, those that decide most rows an hour first, for so many minutes.
-
-    Exit code 3 if the time was over before the last one: give the command again, and it goes on where it was.
-    Example: derived fill --tier gpu --minutes 9
-    """
-    from derived.book.judge import filling
-
     house = this_house()
     check(tier, device)
-    found = filling.lacking(house, house.choose(slugs or []), tier, device)
-    asked = jobs if context.get_parameter_source("jobs").name != "DEFAULT" else 0
-    for each in found if dry_run else [each for each in found if each.obstacle]:
-        typer.echo(each)
-    if not dry_run and not filling.fill(found, tier, device, asked, minutes):
-        typer.echo("the time is over: the same command goes on")
-        raise typer.Exit(3)
-
-
-@app.command()
-@clear_errors
-def costs(
-    slugs: Slugs = None,
-    sizes: Annotated[bool, typer.Option("--sizes", help="Count how its costliest experiments grow instead.")] = False,
-    pilot: Annotated[bool, typer.Option("--pilot", help="Time small pieces on this core instead, once.")] = False,
-) -> None:
-    """Count what experiments would do at their recorded tiers, into results/costs.json: prices are predicted from it.
-    With --sizes, at one size after another, into results/scaling.json.
-
-    It takes minutes a chapter. Example: derived costs ols_attention
-    """
+    if not missing and (not paper or minutes is not None):
+        raise UserError("say which paper" if minutes is None else "--minutes is for --missing alone")
+    if tier == "ci":
+        raise UserError("tier ci runs live in every build and has no records: use cpu or gpu")
+    papers = house.choose([paper] if paper else [])
+    asked = jobs if context.get_parameter_source("jobs").name != "DEFAULT" else 0  # else what suits the machine
+    from derived.book.judge import missing as lacking
     from derived.book.judge import recording
-    from derived.book.record import counting, piloting
 
-    house = this_house()
+    options = {"tier": tier, "seed": seed, "device": device, "jobs": asked}
+    options |= {"scheduler": scheduler, "uncommitted": uncommitted}
     with alone(house, "recording"):
-        for slug in house.choose(slugs or []):
-            for experiment in recording.claims_of(slug).EXPERIMENTS:
-                if pilot:
-                    for told in piloting.keep_all(house, experiment):
-                        typer.echo(told)
-                    continue
-                if sizes and not counting.grows(experiment):
-                    continue
-                (counting.keep_by_size if sizes else counting.counted)(house, experiment)
-                typer.echo(f"{slug}/{experiment.__name__}: counted")
+        if not missing:
+            recording.record(house, paper, experiments or [], **options)
+            return
+        kind = "" if scheduler else recording.machine(device)[0]
+        found = lacking.missing(house, papers, experiments or [], tier, seed, kind)
+        if not lacking.make(house, found, minutes, **options):
+            typer.echo("something is left: the same command goes on")
+            raise typer.Exit(3)
 
 
-for each in (commands.claims, commands.register, commands.compare, commands.attest):
+for each in (commands.claims, commands.register, commands.compare):
     app.command()(clear_errors(each))
 
 
@@ -372,13 +298,28 @@ def new(
 
 
 def main() -> None:
-    """Run the command line; SIGTERM stops the chapters of a build as Ctrl-C does.
+    """Run the command line; SIGTERM ends it as Ctrl-C does.
 
     A shell ignores SIGINT in background processes; here it interrupts all the same.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     app()
+
+
+def interrupt(number: int, _frame: object) -> None:
+    """Raise KeyboardInterrupt once. What swallows it, such as a callback of the interpreter, is ended after GRACE."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    last = threading.Timer(GRACE, _end, [128 + number])
+    last.daemon = True
+    last.start()
+    raise KeyboardInterrupt
+
+
+def _end(code: int) -> None:
+    end_children()
+    os._exit(code)
 
 
 if __name__ == "__main__":

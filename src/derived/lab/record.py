@@ -1,11 +1,11 @@
-"""Records: what a longer run measured, kept as two small files that are written whole or not at all.
+"""Records: what a longer run measured, kept as three small files that are written whole or not at all.
 
-    results/<paper>/<Experiment>/<tier>/record.json   configuration, seed, versions, device, cost, date, source hash,
-                                                      the rows of the same code at tier ci, checksums
+    results/<paper>/<Experiment>/<tier>/record.json   configuration, seed, versions, device, cost, commit, checksums
     results/<paper>/<Experiment>/<tier>/rows.parquet  the rows
+    results/<paper>/<Experiment>/<tier>/ci.parquet    the rows of the same code at tier ci
 
-A record of another configuration, or one whose bytes were changed, is refused. A record whose code has changed since is
-shown as such; it is *stale* only when the ci rows that it was made with disagree with the ones made now.
+A record of another configuration, or one whose bytes were changed, is refused. It is *stale* only when the ci rows that
+it was made with disagree with the ones made now; code may move freely.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ import numpy as np
 import pandas as pd
 
 from derived.lab.experiment import Experiment
-from derived.lab.sources import PACKAGE_ROOT, source_hash
+from derived.lab.intact import TABLES, contents, damaged, seal
+from derived.lab.sources import PACKAGE_ROOT
 
 VERSIONS_OF = ("torch", "numpy", "scipy", "pandas", "matplotlib")
 ROUNDING = 1e-6  # what float32 leaves of a zero, times something of order one
@@ -62,10 +63,9 @@ class Record:
     peak_memory_mb: float
     date: str  # ISO 8601, UTC
     commit: str = ""  # that holds the sources, and which of them it does not hold; empty where there is no history
-    source_hash: str
-    rehashed: str = ""  # day and commit of the code that gave the same ci rows after a move; empty if none was asked
+    no_commit: str = ""  # why the repository holds no such commit
     started: str = ""  # ISO 8601, UTC; empty in a record of the first edition, which did not note it
-    terms: Mapping[str, str] = field(default_factory=dict)  # of each claim on these rows, as they stood at that time
+    terms: Mapping[str, str] = field(default_factory=dict)  # of each claim on these rows, ``study.judged_by`` then
     rows: pd.DataFrame = field(repr=False)
     ci_rows: pd.DataFrame = field(repr=False)
 
@@ -81,27 +81,23 @@ def remake(paper: str, experiment: str, tier: str) -> str:
 
 
 def _bytes(record: Record) -> dict[str, bytes]:
+    tables = {name: _parquet(getattr(record, field)) for name, field in TABLES.items()}
+    head = {key: value for key, value in record.__dict__.items() if key not in TABLES.values()}
+    head["checksums"] = {name: hashlib.sha256(content).hexdigest() for name, content in tables.items()}
+    head["checksums"]["record.json"] = seal(head)
+    return tables | {"record.json": (_indented(head) + "\n").encode()}
+
+
+def _parquet(rows: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
-    record.rows.to_parquet(buffer, index=False)
-    head = {key: value for key, value in record.__dict__.items() if key not in ("rows", "ci_rows")}
-    head["ci_rows"] = _exact(record.ci_rows)
-    head["ci_dtypes"] = {name: str(kind) for name, kind in record.ci_rows.dtypes.items()}
-    head["checksums"] = {"rows.parquet": hashlib.sha256(buffer.getvalue()).hexdigest()}
-    head["checksums"]["record.json"] = _seal(head)
-    return {"rows.parquet": buffer.getvalue(), "record.json": (json.dumps(head, indent=1) + "\n").encode()}
+    rows.to_parquet(buffer, index=False)
+    return buffer.getvalue()
 
 
-def _exact(rows: pd.DataFrame) -> dict[str, list]:
-    """Rows for JSON with all digits of every float (pandas' own writer keeps 15 decimals, whatever the size)."""
-    table = rows.to_dict(orient="split", index=False)
-    data = [[None if isinstance(value, float) and np.isnan(value) else value for value in row] for row in table["data"]]
-    return {"columns": table["columns"], "data": data}
-
-
-def _seal(head: Mapping[str, Any]) -> str:
-    """The checksum of record.json over everything in it but itself."""
-    sums = {key: value for key, value in head["checksums"].items() if key != "record.json"}
-    return hashlib.sha256(json.dumps({**head, "checksums": sums}, sort_keys=True).encode()).hexdigest()
+def _indented(head: Mapping[str, Any]) -> str:
+    """JSON with a line for each field, however long its lists are."""
+    lines = (f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def save(record: Record) -> Path:
@@ -157,25 +153,13 @@ def read(place: Path, command: str) -> Record | None:
     """The record in a folder after its checksums, whatever its configuration; ``command`` remakes it."""
     if not place.exists():
         return None
+    found = contents(place)
+    if found is None:
+        raise RecordError(damaged(place, command))
+    head, tables = found
     try:
-        head = json.loads((place / "record.json").read_text("utf-8"))
-        content = (place / "rows.parquet").read_bytes()
-        intact = (
-            _seal(head) == head["checksums"]["record.json"]
-            and hashlib.sha256(content).hexdigest() == head["checksums"]["rows.parquet"]
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        intact = False
-    if not intact:
-        raise RecordError(
-            f"the record {'/'.join(place.parts[-3:])} is truncated or was edited (its checksums do not fit); "
-            f"make it again: {command}"
-        )
-    del head["checksums"]
-    try:
-        ci = head.pop("ci_rows")
-        frame = pd.DataFrame(ci["data"], columns=ci["columns"]).astype(head.pop("ci_dtypes"))
-        record = Record(**head, rows=pd.read_parquet(io.BytesIO(content)), ci_rows=frame)
+        frames = {TABLES[name]: pd.read_parquet(io.BytesIO(content)) for name, content in tables.items()}
+        record = Record(**head, **frames)
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"the record {'/'.join(place.parts[-3:])} has not the fields of one ({error}); make it again: {command}"
@@ -186,11 +170,6 @@ def read(place: Path, command: str) -> Record | None:
             f"make it again: {command}"
         )
     return record
-
-
-def code_changed(record: Record, experiment: type[Experiment]) -> bool:
-    """Whether code that the experiment's module runs or imports differs from when the record was made."""
-    return record.source_hash != source_hash(experiment.__module__)
 
 
 def disagreements(then: pd.DataFrame, now: pd.DataFrame, deterministic: Mapping[str, float]) -> list[str]:

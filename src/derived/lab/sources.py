@@ -1,10 +1,7 @@
-"""Which files of the package a piece of code depends on, found without running it, and hashes over them.
+"""Which files of the package a piece of code depends on, found without running it, and a hash over them.
 
-file_hash    over bytes: the cache of executed chapters, whose pages show source and docstrings
-source_hash  over what runs: the provenance of records; a comment, a docstring or an annotation changes no row
-
-Both follow imports, direct and through others, the names that a package's ``__init__`` offers lazily, and the topics
-from which a paper's claims are collected.
+It follows imports, direct and through others, the names that a package's ``__init__`` offers lazily, and the topics from
+which a paper's claims are collected.
 """
 
 import ast
@@ -12,7 +9,6 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[1]  # …/derived
 NO_TOPICS = ("claims", "exercises", "reference")  # modules of a paper that state nothing
@@ -89,39 +85,14 @@ def imported_files(code: str, root: Path = PACKAGE_ROOT) -> list[Path]:
     return sorted(set(found.values()))
 
 
-def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
-    digest = hashlib.sha256()
-    for name, content in contents:
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
 def file_hash(paths: Iterable[Path], root: Path) -> str:
     """SHA-256 over the names (relative to the root) and the bytes of the files, in the order of their names."""
-    return _digest((path.relative_to(root).as_posix(), path.read_bytes()) for path in sorted(paths))
-
-
-def what_runs(node: Any, in_class: bool = False) -> str:
-    """A syntax tree as text, alike in every Python: without docstrings, and without annotations but those in the body
-    of a class, which make the fields of a dataclass."""
-    if isinstance(node, list):
-        return f"[{','.join(what_runs(each, in_class) for each in node)}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    dropped = {"returns", "annotation", "type_comment", "kind"} - ({"annotation"} if in_class else set())
-    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, []) and name not in dropped}
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        has_words = ast.get_docstring(node, clean=False) is not None
-        fields["body"] = node.body[1:] if has_words else node.body
-    inside = isinstance(node, ast.ClassDef)
-    return f"{type(node).__name__}({','.join(f'{name}={what_runs(value, inside)}' for name, value in fields.items())})"
-
-
-def code_hash(paths: Iterable[Path], root: Path) -> str:
-    """As ``file_hash``, over what runs in place of the bytes."""
-    trees = ((path, ast.parse(path.read_text("utf-8"))) for path in sorted(paths))
-    return _digest((path.relative_to(root).as_posix(), what_runs(tree).encode()) for path, tree in trees)
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def source_files(module: str, root: Path = PACKAGE_ROOT) -> list[Path]:
@@ -130,8 +101,3 @@ def source_files(module: str, root: Path = PACKAGE_ROOT) -> list[Path]:
     A package's ``__init__`` is left out: it declares names and computes nothing (a test of the house says so).
     """
     return [path for path in imported_files(f"import {module}", root) if path.name != "__init__.py"]
-
-
-def source_hash(module: str, root: Path = PACKAGE_ROOT) -> str:
-    """The hash over what runs in the files that a module is made of and imports."""
-    return code_hash(source_files(module, root), root)

@@ -22,10 +22,11 @@ from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
 from derived.lab.names import TIERS
 from derived.lab.real import pinned
-from derived.lab.record import Record, code_changed, disagreements, load, remake, strayed
+from derived.lab.record import Record, disagreements, load, remake, strayed
 from derived.lab.stats import Estimate
 
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
+FACTS = ("date", "seconds", "peak_memory_mb", "device_name", "no_commit")  # of a record, for the pages
 Check = tuple[str, Estimate, Estimate | None]  # a call of a check cell, what it found, and its control's
 AS_RETOLD = "as retold; the paper's own text was not seen"
 
@@ -159,6 +160,12 @@ def terms(claim: Claim, tier: str) -> dict[str, Any]:
     return fixed | {"terms": hashed(fixed)}
 
 
+def judged_by(claim: Claim) -> str:
+    """The hash of criterion, accepted range and unit, which a record notes when it is begun."""
+    ends = [_finite(end) for end in claim.accept]
+    return hashed({"criterion": claim.criterion, "accept": ends, "unit": claim.unit})
+
+
 TAKEN_OVER = ("id", "kind", "plain", "source", "where", "unit", "amends", "proof", "horizon", "made_of")
 
 
@@ -269,7 +276,7 @@ def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dic
         name, paper = found.experiment.__name__, found.experiment.paper()
         for tier in (tier for tier in found.experiment.tiers if tier != "ci"):
             record = found.records.get(tier)
-            facts = {key: getattr(record, key, None) for key in ("date", "seconds", "peak_memory_mb", "device_name")}
+            facts = {key: getattr(record, key, None) for key in FACTS}
             facts["device"] = facts.pop("device_name")
             state = {
                 "experiment": name,
@@ -287,11 +294,9 @@ def record_states(claims: Sequence[Claim], studies: Sequence[Study]) -> list[dic
 def _state(claims: Sequence[Claim], found: Study, record: Record) -> tuple[str, list[str]]:
     """The state of an existing record, and the message for it."""
     reasons = staleness(claims, found, record)
-    if reasons:
-        return "stale", reasons
-    if code_changed(record, found.experiment):
-        return "code has changed since", ["its rows are not compared in this run"] if reasons is None else []
-    return "unchanged", [f"the same rows at tier ci after its code moved: {record.rehashed}"] if record.rehashed else []
+    if reasons is None:
+        return "not compared", []
+    return ("stale", reasons) if reasons else ("unchanged", [])
 
 
 def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str] | None:

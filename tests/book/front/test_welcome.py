@@ -120,15 +120,6 @@ def test_the_first_screen_counts_what_became_of_papers_code_and_retellings(tmp_p
     ]
 
 
-def test_the_first_screen_says_at_whose_size_the_claims_were_tried(tmp_path):
-    rows = [row("A"), row("B", scale="ours"), row("C", scale="ours"), row("D", scale="toy"), row("E", "not run")]
-    sizes = first(tmp_path, *rows, row("O", source="ours", scale="paper")).select_one(".first-sizes")
-    assert " ".join(sizes.get_text().split()) == (
-        "By size: 1 exact, 0 at the paper's scale, 2 at ours, 1 toy, 1 not run."
-    )
-    assert sizes.a["href"] == "ledger.html#sizes"
-
-
 def test_a_count_leads_to_the_claims_that_it_counts(tmp_path):
     link = first(tmp_path, row("B", "undecided"), row("C", "not run")).select_one("table a")
     assert link["href"] == "ledger.html#source=paper&verdict=undecided,not-run"

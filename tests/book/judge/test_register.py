@@ -37,7 +37,7 @@ def toy(house, monkeypatch):
 def test_a_claim_is_entered_with_its_terms_and_the_day_and_without_a_verdict(toy):
     house, claims = toy
     before = json.loads(house.ledger.read_text())
-    register(house, "toy", "undecided", ["T-2"], "cpu", "")
+    register(house, "toy", "undecided", ["T-2"], "cpu")
     *others, row = json.loads(house.ledger.read_text())
     assert others == before
     assert tuple(row) == COMMITTED
@@ -48,39 +48,34 @@ def test_a_claim_is_entered_with_its_terms_and_the_day_and_without_a_verdict(toy
 
 def test_before_it_runs_a_claim_is_registered_again_without_a_reason(toy):
     house, claims = toy
-    register(house, "toy", "fails", ["T-1"], "ci", "")
+    register(house, "toy", "fails", ["T-1"], "ci")
     (row,) = (row for row in json.loads(house.ledger.read_text()) if (row["paper"], row["tier"]) == ("toy", "ci"))
     assert (row["expected"], row["terms"]) == ("fails", terms(claims[0], "ci")["terms"])
 
 
-def test_another_verdict_where_a_record_is_there_needs_a_reason(toy):
+def test_another_verdict_where_a_record_is_there_must_be_asked_for(toy):
     """Its rows may be known, though the claim has no verdict yet."""
     house, _ = toy
-    register(house, "toy", "holds", ["T-2"], "cpu", "")
+    register(house, "toy", "holds", ["T-2"], "cpu")
     (house.root / "results/toy/Toy/cpu").mkdir(parents=True)
     before = house.ledger.read_text()
-    register(house, "toy", "holds", ["T-2"], "cpu", "")
+    register(house, "toy", "holds", ["T-2"], "cpu")
     assert house.ledger.read_text() == before
-    with pytest.raises(UserError, match=r"T-2 has a record at tier cpu; .*--why"):
-        register(house, "toy", "fails", ["T-2"], "cpu", "")
+    with pytest.raises(UserError, match=r"T-2 has a record at tier cpu; .*--again"):
+        register(house, "toy", "fails", ["T-2"], "cpu")
     assert house.ledger.read_text() == before
-    register(house, "toy", "fails", ["T-2"], "cpu", "The rows say so.")
+    register(house, "toy", "fails", ["T-2"], "cpu", again=True)
     assert json.loads(house.ledger.read_text())[-1]["expected"] == "fails"
-    (entry,) = changes.read(house.root)["T-2"]
-    assert (entry["kind"], entry["why"]) == ("expected", "The rows say so.")
 
 
-def test_another_verdict_after_a_run_needs_a_reason_and_leaves_all_else(toy):
+def test_another_verdict_after_a_run_must_be_asked_for_and_leaves_all_else(toy):
     house, _ = toy
     press.write_ledger(house.root, press.COMMITTED)
-    with pytest.raises(UserError, match=r"T-1 has a verdict at tier ci; .*--why"):
-        register(house, "toy", "fails", ["T-1"], "ci", "")
+    with pytest.raises(UserError, match=r"T-1 has a verdict at tier ci; .*--again"):
+        register(house, "toy", "fails", ["T-1"], "ci")
     assert json.loads(house.ledger.read_text()) == [press.COMMITTED]
-    register(house, "toy", "fails", ["T-1"], "ci", "The proof was wrong.")
+    register(house, "toy", "fails", ["T-1"], "ci", again=True)
     assert json.loads(house.ledger.read_text()) == [press.COMMITTED | {"expected": "fails"}]
-    (entry,) = changes.read(house.root)["T-1"]
-    assert (entry["kind"], entry["why"]) == ("expected", "The proof was wrong.")
-    assert changes.of_terms([entry]) == []
 
 
 @pytest.mark.parametrize(
@@ -97,34 +92,30 @@ def test_what_cannot_be_expected_is_refused(toy, verdict, id, tier, said):
     house, _ = toy
     before = house.ledger.read_text()
     with pytest.raises(UserError, match=said):
-        register(house, "toy", verdict, [id], tier, "")
+        register(house, "toy", verdict, [id], tier)
     assert house.ledger.read_text() == before
 
 
 CHANGE = {
     "date": datetime.date(2026, 11, 22),
     "claims": ["T-1", "T-2"],
-    "kind": "size",
+    "kind": "criterion",
     "what": "It was 8.",
     "why": "Too few.",
 }
 
 
 def write(root, *entries) -> None:
-    path = root / changes.file("toy")
+    path = root / changes.FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump([*entries]))
 
 
-def test_changes_are_read_by_claim_the_oldest_first_and_added_at_the_end(tmp_path):
+def test_changes_are_read_by_claim_the_oldest_first(tmp_path):
     assert changes.read(tmp_path) == {}
-    write(tmp_path, CHANGE, CHANGE | {"date": datetime.date(2026, 11, 21), "claims": ["T-2"], "kind": "words"})
-    changes.add(tmp_path, "toy", ["T-1"], "range", "It was $\\frac12$.", "Why: a slip.")
+    write(tmp_path, CHANGE, CHANGE | {"date": datetime.date(2026, 11, 21), "claims": ["T-2"], "kind": "range"})
     found = changes.read(tmp_path)
-    assert [one["kind"] for one in found["T-2"]] == ["words", "size"]
-    assert [(one["kind"], one["what"], one["why"]) for one in found["T-1"]][1:] == [
-        ("range", "It was $\\frac12$.", "Why: a slip.")
-    ]
+    assert [one["kind"] for one in found["T-2"]] == ["range", "criterion"]
     assert {*found["T-1"][0]} == {"date", "kind", "what", "why"}
 
 
@@ -133,14 +124,10 @@ def test_a_clock_set_back_enters_nothing(toy):
     house, _ = toy
     later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
     write(house.root, CHANGE | {"date": later})
-    before = [path.read_bytes() for path in (house.root / changes.file("toy"), house.ledger)]
-    for enter in (
-        lambda: changes.add(house.root, "toy", ["T-1"], "range", "It was 2.", "A slip."),
-        lambda: register(house, "toy", "fails", ["T-1"], "ci", ""),
-    ):
-        with pytest.raises(UserError, match=f"the clock says .* a change of T-1 is of {later}: set the clock"):
-            enter()
-    assert [path.read_bytes() for path in (house.root / changes.file("toy"), house.ledger)] == before
+    before = [path.read_bytes() for path in (house.root / changes.FILE, house.ledger)]
+    with pytest.raises(UserError, match=f"the clock says .* a change of T-1 is of {later}: set the clock"):
+        register(house, "toy", "fails", ["T-1"], "ci")
+    assert [path.read_bytes() for path in (house.root / changes.FILE, house.ledger)] == before
 
 
 @pytest.mark.parametrize(
@@ -157,21 +144,21 @@ def test_an_entry_of_another_shape_is_told_in_one_line(tmp_path, wrong, said):
     write(tmp_path, CHANGE, CHANGE | wrong)
     with pytest.raises(UserError) as caught:
         changes.read(tmp_path)
-    assert str(caught.value).startswith("toy/changes.yml, entry 2: ")
+    assert str(caught.value).startswith("changes.yml, entry 2: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_the_hash_of_a_change_follows_its_words_and_not_its_kind():
-    one = {"date": "2026-11-22", "kind": "size", "what": "It was 8.", "why": "Too few."}
-    assert changes.of_terms([one]) == changes.of_terms([one | {"kind": "unit"}])
-    assert changes.of_terms([one]) != changes.of_terms([one | {"why": "No reason."}])
+    one = {"date": "2026-11-22", "kind": "criterion", "what": "It was 8.", "why": "Too few."}
+    assert changes.hashes([one]) == changes.hashes([one | {"kind": "unit"}])
+    assert changes.hashes([one]) != changes.hashes([one | {"why": "No reason."}])
 
 
 def test_an_entry_that_a_merge_ran_into_the_one_before_is_refused(tmp_path):
     """Without its first line the second entry's keys are twice in the first, of which YAML keeps the last."""
-    path = tmp_path / changes.file("toy")
+    path = tmp_path / changes.FILE
     path.parent.mkdir(parents=True)
-    path.write_text("- date: 2026-11-24\n  claims: [T-1]\n  kind: words\n  what: It.\n  why: So.\n  claims: [T-2]\n")
-    with pytest.raises(UserError, match=r"toy/changes.yml, line \d+: the key claims is there twice"):
+    path.write_text("- date: 2026-11-24\n  claims: [T-1]\n  kind: range\n  what: It.\n  why: So.\n  claims: [T-2]\n")
+    with pytest.raises(UserError, match=r"changes.yml, line \d+: the key claims is there twice"):
         changes.read(tmp_path)

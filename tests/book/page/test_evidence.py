@@ -29,18 +29,6 @@ def test_links_lead_both_ways_or_are_named():
     assert evidence.one_way(site("a", f'<p id="a">No.</p>{back}')) == [f"{here}notebooks/toy.html#a does not lead back"]
 
 
-def test_reruns_are_counted_at_their_tier():
-    row = ROW | {"changed": [], "expected": "holds"}
-    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), {})]
-    chapter = Chapter("toy", {"paper": {"title": "A toy"}}, {}, 0, {}, Minutes(1, 2), (), "1. Toy")
-
-    def page(reruns):
-        return BeautifulSoup(pages.evidence(chapter, found, set(), {}, "", "", reruns), "html.parser").get_text(" ")
-
-    assert "at tier ci rerun on 2 machines, 1 the same" in " ".join(page({("toy", "T-1", "ci"): (2, 1)}).split())
-    assert "rerun on" not in page({("toy", "T-1", "cpu"): (2, 1)})
-
-
 def test_the_papers_claims_come_first_and_all_can_be_filtered():
     rows = [
         ROW | {"changed": [], "expected": "holds", "id": claim, "source": source, "verdict": verdict}
@@ -48,7 +36,7 @@ def test_the_papers_claims_come_first_and_all_can_be_filtered():
     ]
     found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), {}) for row in rows]
     chapter = Chapter("toy", {"paper": {"title": "A toy"}}, {}, 0, {}, Minutes(1, 2), (), "1. Toy")
-    page = BeautifulSoup(pages.evidence(chapter, found, set(), {}, "", "", {}), "html.parser")
+    page = BeautifulSoup(pages.evidence(chapter, found, set(), {}, "", ""), "html.parser")
     shown = [(each["data-claim"], each["data-group"], each["data-verdict"]) for each in page.select("[data-text]")]
     assert shown == [("T-3", "paper", "holds"), ("T-2", "code", "fails"), ("T-1", "ours", "holds")]
     assert [[each["value"] for each in select.select("option")] for select in page.select("form select")] == [

@@ -6,9 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from bs4 import BeautifulSoup
 
-from derived.book.front import scales
 from derived.book.page import explorer, pages
-from derived.book.record import cost
 from derived.book.source.reading import Minutes
 
 
@@ -247,24 +245,6 @@ def test_a_number_of_the_paper_stands_beside_ours():
     )
 
 
-def test_claims_are_counted_by_scale_and_by_what_they_are_made_of():
-    rows = [
-        row("A"),
-        row("B", scale="toy", made_of="real data"),
-        row("C", scale="ours", source="ours"),
-        row("D", "not run", scale="paper"),
-        row("B", tier="cpu", scale="ours", headline=False),
-    ]
-    soup = BeautifulSoup(scales.table([chapter(*rows)]), "html.parser")
-    heads, *lines = [[cell.get_text() for cell in line.select("th, td")] for line in soup.select("tr")]
-    assert heads[1:6] == ["exact", "at the paper's scale", "at ours", "toy", "not run"]
-    assert lines == [
-        ["the papers", "1", "0", "0", "1", "1", "1", "1", "0"],
-        ["this book", "0", "0", "1", "0", "0", "1", "0", "0"],
-        ["all", "1", "0", "1", "1", "1", "2", "1", "0"],
-    ]
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -321,98 +301,36 @@ def test_the_errata_are_typeset():
 
 def test_status_names_records_and_their_state():
     record = {"experiment": "LongReach", "tier": "gpu", "date": None, "device": None, "seconds": None}
-    record |= {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
-    cost = {"card": "A100", "seconds": 7200, "memory": 2**30, "dollars": 5.0, "rough": False}
-    rough = cost | {"rough": True, "memory": 0}
-    for told, words in (
-        (None, ""),
-        (cost, "A100predicted2 h1.0 GB5.00 USD"),
-        (rough, "A100predictedroughly 2 h–5.00 USD"),
-    ):
-        text = pages.status([chapter(row("A"), records=(record | {"cost": told},))])
-        assert "derived record toy Reach --tier gpu" in text
-        assert "state-missing" in text
-        assert "Long<wbr>Reach" in text
-        assert ">not run</span>" in text
-        assert BeautifulSoup(text, "html.parser").find(id="record-toy-LongReach-gpu").get_text().endswith(words)
-        assert_balanced(text)
-
-
-def test_status_says_how_near_predictions_were():
-    core = {"card": "CPU core", "seconds": 9, "memory": 2**30, "dollars": 1.0, "rough": False}
-    record = {"experiment": "Reach", "tier": "cpu", "date": None, "device": "a CPU", "state": "unchanged"}
-    record |= {"peak_memory_mb": 1.0, "reasons": [], "cost": core, "seconds": 10.0}
-    for predicted, told in ((9.0, "1 of these"), (1.0, "0 of these")):
-        records = tuple(record | {"predicted": each} for each in (predicted, None))
-        text = pages.status([chapter(row("A"), records=records)])
-        assert "Of 2 records made on a CPU core, 1 can be predicted" in text
-        assert f"{told} took between half and twice the predicted time" in text
-        assert f"the median is {10 / predicted:.2g} times the predicted time" in text
-        assert ("we aim at" in text) == (predicted == 1)
-        assert "Not compared with any run yet: T4, A100, H100." in text
-        assert_balanced(text)
-
-
-def test_status_says_how_near_pilots_were_and_that_records_can_hardly_test_a_prediction():
-    core = {"card": "CPU core", "seconds": 9, "memory": 2**30, "dollars": 1.0, "rough": False}
-    record = {"experiment": "Reach", "tier": "cpu", "date": None, "device": "a CPU", "state": "unchanged"}
-    record |= {"peak_memory_mb": 1.0, "reasons": [], "cost": core, "seconds": 10.0, "predicted": 9.0}
-    for whole, piloted, words, missed in (
-        (8.0, cost.Tested(3, [1.0]), "1 of these took between half and twice what the pieces said", 0),
-        (4.0, cost.Tested(3, [4.0]), "0 of these took between half and twice what the pieces said (we aim at", 1),
-    ):
-        text = pages.status([chapter(row("A"), records=(record | {"whole": whole},))], piloted=piloted)
-        assert "3 runs at tier <code>ci</code> or <code>cpu</code> have been timed in pieces so far; 1 of them" in text
-        assert words in text
-        assert f"of 1 of them that ran again, whole, on the core of the pilots, {1 - missed} took" in text
-        assert ("hardly test a prediction" in text) == bool(missed)
-        assert_balanced(text)
-    text = pages.status([chapter(row("A"), records=(record,))])
-    assert "timed in pieces so far" not in text
-    assert "ran again" not in text
-
-
-def test_status_marks_the_records_whose_code_cannot_be_fetched():
-    record = {"experiment": "Reach", "date": None, "device": "a CPU", "state": "unchanged", "peak_memory_mb": 1.0}
-    core = {"card": "CPU core", "seconds": 9, "memory": 2**30, "dollars": 1.0, "rough": False}
-    record |= {"reasons": [], "cost": core, "predicted": None}
-    records = tuple(record | {"tier": tier, "seconds": s} for tier, s in (("cpu", 109.0), ("gpu", 2055.0)))
-
-    def shown(*lost):
-        text = pages.status([chapter(row("A"), records=records)], lost=lost)
-        assert_balanced(text)
-        soup = BeautifulSoup(text, "html.parser")
-        said = " ".join(soup.find(id="no-commit").get_text().split()) if soup.find(id="no-commit") else ""
-        return [each.find_parent("tr")["id"] for each in soup.select(".no-commit")], said
-
-    marked, said = shown("toy/Reach/gpu", "toy/Reach/cpu", "elsewhere/Reach/cpu")
-    assert marked == ["record-toy-Reach-cpu", "record-toy-Reach-gpu"]
-    assert said.startswith("The code of 2 records cannot be fetched as it was")
-    assert said.endswith("would take 2 min to 34 min each.")
-    marked, said = shown("toy/Reach/gpu")
-    assert marked == ["record-toy-Reach-gpu"]
-    assert said.startswith("The code of 1 record cannot")
-    assert said.endswith("would take 34 min.")
-    assert shown("elsewhere/Reach/cpu") == ([], "")
-
-
-def test_status_has_what_workers_cost():
-    line = {"scheduler": "Dask", "workers": 2, "ms": 4.25, "ms_low": 3, "ms_high": 112}
-    line |= {"speedup": 1.9, "speedup_low": 1.8, "speedup_high": 1.95}
-    head = {
-        "date": "2026-11-26",
-        "device": "a CPU",
-        "rounds": 5,
-        "waits": {"number": 24, "seconds": 0.25},
-        "busy": True,
-    }
-    text = pages.status([chapter(row("A"))], head | {"rows": [line]})
-    found = BeautifulSoup(text, "html.parser").find(id="scheduling")
-    assert found.find("tbody").get_text().strip() == "Dask24.2 ms (3.0 to 112)1.90 (1.80 to 1.95)"
-    assert "24 conditions that wait 0.25 s" in found.find("caption").get_text()
-    assert found.find("caption").get_text().endswith("on a busy machine")
+    missing = record | {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
+    text = pages.status([chapter(row("A"), records=(missing | {"no_commit": None},))])
+    assert "derived record toy Reach --tier gpu" in text
+    assert "state-missing" in text
+    assert "Long<wbr>Reach" in text
+    assert ">not run</span>" in text
     assert_balanced(text)
-    assert 'id="scheduling"' not in pages.status([chapter(row("A"))])
+
+
+def made(tier: str, seconds: float, **changes) -> dict:
+    record = {"experiment": "Reach", "tier": tier, "date": "2026-11-24T09:00:00+00:00", "device": "a CPU"}
+    record |= {"seconds": seconds, "peak_memory_mb": 1500.0, "state": "unchanged", "reasons": [], "no_commit": ""}
+    return record | changes
+
+
+def test_status_has_seconds_and_memory_and_marks_the_records_whose_commit_cannot_be_fetched():
+    both = (made("cpu", 109.0), made("gpu", 2055.0, no_commit="on a branch that was squashed"))
+    text = pages.status([chapter(row("A"), records=both)])
+    assert_balanced(text)
+    soup = BeautifulSoup(text, "html.parser")
+    assert soup.find(id="record-toy-Reach-cpu").get_text().endswith("2 min1.5 GB")
+    (marked,) = soup.select(".no-commit")
+    assert marked.find_parent("tr")["id"] == "record-toy-Reach-gpu"
+    assert marked.get_text() == "its commit cannot be fetched: on a branch that was squashed"
+
+
+def test_the_card_names_the_longest_run_that_was_made():
+    text = pages.card(chapter(row("A"), records=(made("cpu", 109.0), made("gpu", 2055.0), made("cpu", 3.0))))
+    assert "the longest run: Reach at <code>gpu</code>, 34 min and 1.5 GB" in text
+    assert "the longest run" not in pages.card(chapter(row("A")))
 
 
 def test_the_card_has_no_launch_without_an_address():
@@ -460,7 +378,8 @@ def test_the_card_leads_to_the_short_path_and_says_how_long_it_is():
 
 def test_records_of_one_machine_tier_and_state_stand_together():
     def record(name, state, date="2026-01-01T00:00:00+00:00"):
-        return {"experiment": name, "tier": "cpu", "device": "a core", "state": state, "date": date}
+        facts = {"experiment": name, "tier": "cpu", "device": "a core", "state": state, "date": date}
+        return facts | {"seconds": 1.0, "peak_memory_mb": 2.0}
 
     early, late = record("B", "stale")["date"], "2026-02-01T00:00:00+00:00"
     records = [record("A", "unchanged"), record("B", "stale"), record("C", "unchanged", late), record("D", "missing")]

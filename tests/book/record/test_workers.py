@@ -122,7 +122,7 @@ def address(house):
 @pytest.fixture(scope="module")
 def local(house):
     """The rows of the local pool."""
-    done = press.process(house, "record", "toy", "--jobs", "1")
+    done = press.process(house, "record", "toy", "--uncommitted", "--jobs", "1")
     assert done.returncode == 0, done.stderr
     return record(house)
 
@@ -154,7 +154,7 @@ def told(house: Path, word: str) -> Path:
 def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_nothing(house, address, local):
     ran(house)
     die = told(house, "die")
-    done = press.process(house, "record", "toy", "--scheduler", address)
+    done = press.process(house, "record", "toy", "--uncommitted", "--scheduler", address)
     assert done.returncode == 0, done.stderr
     assert not die.exists()
     assert record(house) == local
@@ -163,7 +163,7 @@ def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_no
 
 def test_a_condition_that_fails_three_times_is_a_failed_row_and_the_rest_goes_on(house, address):
     wrong = told(house, "raise")
-    done = press.process(house, "record", "toy", "--scheduler", address)
+    done = press.process(house, "record", "toy", "--uncommitted", "--scheduler", address)
     wrong.unlink()
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
@@ -182,11 +182,11 @@ def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(ho
     slow, drafts = told(house, "slow"), house / "_build/record"
     shutil.rmtree(drafts, ignore_errors=True)
     with cluster(house, 1) as (found, scheduler):
-        running = press.start(house, "record", "toy", "--scheduler", found, stderr=subprocess.PIPE)
+        running = press.start(house, "record", "toy", "--uncommitted", "--scheduler", found, stderr=subprocess.PIPE)
         while not (kept := [*drafts.rglob("[0-9]*.parquet")]) and running.poll() is None:
             time.sleep(0.05)
         scheduler.kill()
-        _, complained = running.communicate(timeout=60)
+        _, complained = running.communicate(timeout=300)
     slow.unlink()
     assert running.returncode == 1
     lines = [line for line in complained.splitlines() if line and not line.startswith("Draws:")]
@@ -194,7 +194,7 @@ def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(ho
         f"derived: the scheduler at {found} is gone; finished conditions are kept, the same command continues"
     ]
     ran(house)
-    assert press.process(house, "record", "toy", "--jobs", "1").returncode == 0
+    assert press.process(house, "record", "toy", "--uncommitted", "--jobs", "1").returncode == 0
     assert record(house) == local
     assert len(ran(house)) <= 6 - len(kept)
 
@@ -211,13 +211,13 @@ def test_an_interrupted_pool_leaves_no_thread_behind():
 def test_a_killed_worker_of_this_machine_is_one_clear_line_and_the_run_continues(house, local):
     shutil.rmtree(house / "_build/record", ignore_errors=True)
     die = told(house, "die")
-    done = press.process(house, "record", "toy", "--jobs", "1")
+    done = press.process(house, "record", "toy", "--uncommitted", "--jobs", "1")
     assert not die.exists()
     assert done.returncode == 1
     lines = [line for line in done.stderr.splitlines() if line and not line.startswith("Draws:")]
     assert lines == ["derived: Draws: a worker was killed (out of memory?); finished conditions are kept"]
     ran(house)
-    assert press.process(house, "record", "toy", "--jobs", "1").returncode == 0
+    assert press.process(house, "record", "toy", "--uncommitted", "--jobs", "1").returncode == 0
     assert record(house) == local
     assert {"50", "51"}.isdisjoint(ran(house)), "what had finished is not done again"
 
@@ -227,14 +227,75 @@ def test_workers_with_a_card_do_one_condition_a_card_and_the_others_none(house, 
     with cluster(house, 1, card=("--nthreads", "3", "--resources", "GPU=1")) as (found, _):
         with Client(found) as client:
             client.wait_for_workers(2)
-        done = press.process(house, "record", "toy", "--scheduler", found)
+        done = press.process(house, "record", "toy", "--uncommitted", "--scheduler", found)
     card.unlink()
     assert done.returncode == 0, done.stderr
     assert record(house) == local
 
 
+@pytest.fixture
+def doctored(house, tmp_path):
+    """The environment of a worker that has another file of the package."""
+    shutil.copytree(house / "src", tmp_path / "src")
+    experiments = tmp_path / "src/derived/papers/toy/experiments/draws.py"
+    experiments.write_text(experiments.read_text().replace("draw.numpy() +", "3 * draw.numpy() +"))
+    return tmp_path
+
+
+def foreign(root: Path, address: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    return subprocess.Popen(
+        [*command, "--no-nanny"], env=press.environment(root), cwd=root, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(house, doctored):
+    with cluster(house, 1) as (found, _), Client(found) as client:
+        worker = foreign(doctored, found)
+        try:
+            client.wait_for_workers(2)
+            done = press.process(house, "record", "toy", "--uncommitted", "--scheduler", found)
+        finally:
+            worker.kill()
+            worker.communicate()
+    assert done.returncode == 1
+    (line,) = [each for each in done.stderr.splitlines() if each.startswith("derived: ")]
+    assert line.startswith("derived: the worker tcp://127.0.0.1:")
+    assert "has another derived/papers/toy/experiments/draws.py; nothing was run or saved" in line
+    assert not (house / "results/toy").exists()
+
+
+def test_a_worker_with_other_versions_is_refused(house, monkeypatch):
+    with cluster(house, 1) as (found, _):
+        monkeypatch.setattr(workers, "versions", lambda: dict.fromkeys(workers.MATTER, "1.0"))
+        monkeypatch.setattr(workers, "PACKAGE_ROOT", house / "src/derived")
+        words = r"the worker tcp://127.0.0.1:\d+ has python 3.*, and here is 1.0"
+        refused = pytest.raises(workers.UserError, match=words)
+        with refused, workers.workers(0, found):
+            raise AssertionError("it was let in")
+
+
+def test_a_worker_that_joins_later_with_other_code_ends(house, doctored, monkeypatch):
+    monkeypatch.setattr(workers, "PACKAGE_ROOT", house / "src/derived")
+    with cluster(house, 1) as (found, _), Client(found) as client:
+        client.wait_for_workers(1)
+        with workers.workers(0, found) as executor:
+            worker = foreign(doctored, found)
+            complaint = worker.communicate(timeout=300)[1]
+            assert worker.returncode != 0
+            assert "has another derived/papers/toy/experiments/draws.py" in complaint
+            assert executor.submit(abs, -1).result(300) == 1
+            assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+        worker = foreign(doctored, found)  # once the recording is over the cluster is free again
+        try:
+            client.wait_for_workers(2)
+        finally:
+            worker.kill()
+            worker.communicate()
+
+
 def test_no_scheduler_is_one_clear_line(house):
-    done = press.process(house, "record", "toy", "--scheduler", "here")
+    done = press.process(house, "record", "toy", "--uncommitted", "--scheduler", "here")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("derived: no scheduler at 'here' (")

@@ -153,7 +153,7 @@ def test_linked_data_of_a_paper_without_an_address_have_none(root):
 
 def test_changes_are_told_in_words_and_counts_agree_with_their_nouns(root):
     change = {"date": "2026-11-24", "what": "A.", "why": "B."}
-    late = [change | {"kind": "late"}, change | {"kind": "late"}, change | {"kind": "expected"}]
+    late = [change | {"kind": "late"}, change | {"kind": "late"}]
     page = made(root, row("T-1", changed=late), row("T-2"))
     assert answer(page, "changed").startswith("1 claim, by kind: written after rows or a pilot had been seen 1. ")
     assert answer(page, "criteria").startswith("The expected verdict of 1 row was entered")
@@ -182,8 +182,8 @@ def test_what_was_taken_back_stands_by_its_kind_and_the_shortest_first():
     def change(kind: str, what: str) -> dict:
         return {"date": "2026-11-24", "kind": kind, "what": what, "why": "Because."}
 
-    told = {"T-1": [change("criterion", "A longer sentence."), change("size", "100.")]}
-    told |= {"T-2": [change("criterion", "Short.")], "T-3": [change("criterion", "Short."), change("expected", "No.")]}
+    told = {"T-1": [change("criterion", "A longer sentence.")]}
+    told |= {"T-2": [change("criterion", "Short.")], "T-3": [change("criterion", "Short.")]}
     page = BeautifulSoup(wrong.page([chapter(row("T-1"), row("T-2"))], told), "html.parser")
     assert [fold.get_text() for fold in page.select("summary")] == [
         "A criterion was wrong or judged the wrong thing: 2"

@@ -40,7 +40,6 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(house):
     assert press.findings(house, "toy").items() >= found.items(), "where nothing else is asked"
     content = (house / "_build/executed/notebooks/toy.ipynb").read_text()
     assert "papermill" not in content
-    assert [*press.findings(house, "toy")["sections"]] == ["toy"]
     assert content.count("vnd.derived") == 1, "only in the cell's source: the findings are not part of the page"
     second = press.derived(house, "run")
     assert "(cached)" in second.stdout
@@ -132,9 +131,7 @@ def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(bu
 def test_a_chapter_that_never_ends_is_stopped_and_its_cell_named(house):
     press.write_chapter(house, "toy", "x = 1", "while True:\n    pass")
     press.write_toc(house, "toy")
-    started = time.monotonic()
     process = press.derived(house, "run", "--limit", "6")
-    assert time.monotonic() - started < 30
     assert process.returncode == 1
     assert "toy: stopped at its limit of 6 s, in cell 4 (while True:)" in lines(process)[-1]
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(house) in " ".join(p.info["cmdline"] or [])]
@@ -195,20 +192,21 @@ STUCK = "import ctypes; ctypes.PyDLL(None).sleep(600)"  # compiled code that let
 
 
 @pytest.mark.parametrize(
-    ("how", "cell"), [(signal.SIGKILL, "time.sleep(600)"), (signal.SIGINT, "time.sleep(600)"), (signal.SIGKILL, STUCK)]
+    ("how", "cell"),
+    [*((how, "time.sleep(600)") for how in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)), (signal.SIGKILL, STUCK)],
 )
 def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(house, how, cell):
     press.write_chapter(house, "toy", "import time", cell)
     press.write_toc(house, "toy")
     driver = press.start(house, "run", stdout=subprocess.DEVNULL)
     partial = house / "_build/running/toy/toy.ipynb"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not (partial.exists() and '"running"' in partial.read_text()):
         time.sleep(0.2)
     family = psutil.Process(driver.pid).children(recursive=True)
     os.kill(driver.pid, how)
-    driver.wait(30)
-    _, alive = psutil.wait_procs(family, timeout=20)
+    assert driver.wait(120) != 0
+    _, alive = psutil.wait_procs(family, timeout=120)
     assert family
     assert not alive
     good(house)
@@ -219,12 +217,12 @@ def test_a_build_that_is_killed_while_its_worker_starts_takes_it_along(house):
     press.write_chapter(house, "toy", "import time", "time.sleep(600)")
     press.write_toc(house, "toy")
     driver = press.start(house, "run", stdout=subprocess.DEVNULL)
-    family, deadline = [], time.monotonic() + 60
+    family, deadline = [], time.monotonic() + 300
     while time.monotonic() < deadline and not family:
         family = psutil.Process(driver.pid).children(recursive=True)
     driver.kill()
-    driver.wait(30)
-    _, alive = psutil.wait_procs(family, timeout=30)
+    assert driver.wait(120) != 0
+    _, alive = psutil.wait_procs(family, timeout=120)
     for process in alive:
         process.kill()
     assert family
@@ -262,6 +260,8 @@ def keys(house, monkeypatch):
         ("src/derived/papers/another/theory.py", False),
         ("src/derived/book/judge/ledger.py", False),
         ("results/another/New/cpu/record.json", False),
+        ("results/changes.yml", False),
+        ("results/ledger.json", False),
         ("README.md", False),
     ],
 )
@@ -400,7 +400,7 @@ def test_a_build_started_in_the_background_can_be_interrupted(house):
         assert "to run" in driver.stdout.readline()
         driver.send_signal(signal.SIGINT)
         try:
-            assert "interrupted" in driver.communicate(timeout=20)[1]
+            assert "interrupted" in driver.communicate(timeout=120)[1]
         finally:
             driver.kill()
 
@@ -498,3 +498,25 @@ def test_what_can_be_known_of_all_chapters_is_told_at_once_and_nothing_runs(hous
         assert line in said, said
     assert "to run" not in ran.stdout
     assert not (house / "_build/executed").exists()
+
+
+def test_a_wrong_slug_is_told_while_a_build_runs(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    with driver.alone(House(house)):
+        for command in ("run", "site"):
+            assert "no chapter is called nope" in press.derived(house, command, "nope").stderr
+
+
+def test_an_edited_record_is_told_before_anything_runs(house):
+    press.write_chapter(house, "toy", press.report_cell())
+    press.write_toc(house, "toy")
+    place = house / "results/toy/Draws/cpu"
+    place.mkdir(parents=True)
+    (place / "record.json").write_text('{"seconds": 1}')
+    process = press.derived(house, "run")
+    assert lines(process) == [
+        "derived: toy: the record toy/Draws/cpu is truncated or was edited (its checksums do not fit); make it again: "
+        "derived record toy Draws --tier cpu"
+    ]
+    assert "to run" not in process.stdout

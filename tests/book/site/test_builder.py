@@ -12,7 +12,15 @@ import pytest
 
 from derived.book.site import builder
 
-DRIVER = "from pathlib import Path; from derived.book.site.builder import build_html; build_html(*[Path()] * 3)"
+DRIVER = """
+import signal
+from pathlib import Path
+from derived.book.cli import interrupt
+from derived.book.site.builder import build_html
+for each in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(each, interrupt)
+build_html(*[Path()] * 3)
+"""
 
 
 @pytest.fixture
@@ -25,14 +33,15 @@ def endless(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(press.ROOT / "src")]))
 
 
-def test_a_killed_driver_takes_the_site_builder_along(endless):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_driver_takes_the_site_builder_along(endless, how):
     driver = subprocess.Popen([sys.executable, "-c", DRIVER])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (family := psutil.Process(driver.pid).children()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait(30)
-    _, alive = psutil.wait_procs(family, timeout=30)
+    driver.send_signal(how)
+    assert driver.wait(120) != 0
+    _, alive = psutil.wait_procs(family, timeout=120)
     assert family
     assert not alive
 

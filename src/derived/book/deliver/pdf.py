@@ -106,7 +106,7 @@ def _apart(page: Path, file: Path, limit: float) -> None:
     """Print a page in a separate process and end it when it takes too long."""
     command = [sys.executable, "-P", "-m", "derived.book.deliver.pdf", str(page), str(file)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=limit)
     except subprocess.TimeoutExpired:
         raise UserError(
             f"{page.name} was not printed in {limit:g} s, so Chromium was stopped; try it again alone"

@@ -7,12 +7,9 @@ from typing import Any
 
 import nbformat
 
-from derived.book import written
-from derived.book.front import growth, history, notation, reference, scales, welcome
-from derived.book.house import House
+from derived.book.front import history, notation, reference, welcome
 from derived.book.judge import changes
 from derived.book.page import pages
-from derived.book.record import cost
 from derived.book.report import wrong
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
@@ -32,8 +29,6 @@ def fill(
             welcome.draw(card, build / "extra" / welcome.FOLDER)
     (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
     symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
-    news = history.entries(root, chapters)
-    measured = root / "results/cluster.json"
     named = [(chapter.slug, chapter.name) for chapter in chapters]
     reference.write(root, stage, named)
     fragments = {
@@ -41,25 +36,14 @@ def fill(
         "<!-- sphere -->": welcome.sphere(root, executed),
         "<!-- cards -->": welcome.shelf(cards),
         "<!-- paths -->": welcome.paths(root, cards),
-        "<!-- news -->": history.latest(news),
-        "<!-- verdicts -->": history.verdicts(news),
         "<!-- history -->": history.history(chapters),
         "<!-- glossary -->": notation.glossary(root, executed),
         "<!-- letters -->": notation.shared(symbols),
         "<!-- notation -->": notation.notation(symbols),
-        "<!-- scales -->": scales.table(chapters),
         "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
-        "<!-- status -->": pages.status(
-            chapters,
-            json.loads(measured.read_text("utf-8")) if measured.is_file() else None,
-            written.read(root / "results/no_commit.yml", list[str]),
-            cost.piloted(House(root)),
-        ),
-        "<!-- scaling -->": pages.scaling(House(root), chapters),
-        "<!-- times -->": pages.raw(growth.TIMES),
-        "<!-- growth -->": growth.sentence(root, build, chapters),
+        "<!-- status -->": pages.status(chapters),
         "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),
     }

@@ -20,7 +20,6 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from derived.book import wording, written
-from derived.book.front import scales
 from derived.book.house import House, UserError
 from derived.book.page import pages
 from derived.book.page.explorer import PLOTLY
@@ -189,7 +188,6 @@ def first(root: Path, found: Sequence[Card]) -> str:
         "marks": {card.chapter.slug: theirs(card.chapter.rows) for card in found},
         "finding": {name: counted for name, counted in finding.items() if counted["total"]},
         "outcomes": OUTCOMES,
-        "sizes": scales.counted(shown),
         "keys": [key for key in pages.VERDICTS if any(pages.verdict_key(row) == key for row in shown)],
         "signs": {key: sign.strip("()") for key, (sign, *_) in pages.VERDICTS.items()},
         "start": next((path for path in suggested(root, found) if path["short"]), None),

@@ -1,4 +1,4 @@
-"""The commands that ask what was judged: ``derived claims | register | compare | attest``."""
+"""The commands that ask what was judged: ``derived claims | register | compare``."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,9 @@ def register(
     verdict: Annotated[str, typer.Argument(help="holds, fails, refuted, undecided or reported.")],
     claims: Annotated[list[str], typer.Argument(help="Ids of the claims.")],
     tier: Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")] = "ci",
-    why: Annotated[str, typer.Option(help="Why another verdict is expected of a claim that has one already.")] = "",
+    again: Annotated[
+        bool, typer.Option("--again", help="Expect another verdict of a claim that has one; the commit says why.")
+    ] = False,
 ) -> None:
     """Enter in results/ledger.json which verdict you expect of claims, before their first run.
 
@@ -53,34 +55,20 @@ def register(
     """
     from derived.book.judge import register
 
-    register.register(this_house(), paper, verdict, claims, tier, why)
+    register.register(this_house(), paper, verdict, claims, tier, again)
 
 
 def compare(
-    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed, or `derived attest` wrote.")],
+    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed.")],
 ) -> None:
     """Print the verdicts of a rerun that differ from the committed ones, ready for a bug report.
 
     Example: derived compare mine.json
     """
-    from derived.book.judge import attest
-
     house = this_house()
-    mine, committed = attest.read_rows(file), ledger.read_rows(house.ledger)
-    lines = attest.differences(committed, mine)
+    mine, committed = ledger.read_rows(file), ledger.read_rows(house.ledger)
+    lines = ledger.differences(committed, mine)
     for line in lines:
         typer.echo(f"- {line}")
     typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
     raise typer.Exit(1 if lines else 0)
-
-
-def attest() -> None:
-    """Write what the last run judged here, and on what kind of machine, to results/attested/, for a pull request.
-
-    It holds versions, verdicts and hashes, and nothing personal: read it before you send it.
-    """
-    from derived.book.judge import attest
-
-    file = attest.attest(this_house())
-    typer.echo(f"made {file}")
-    typer.echo(f"which verdicts differ from ours: derived compare {file}")

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from derived.book.house import House, UserError, write_whole
-from derived.book.judge import changes, news
-from derived.book.record import cost
-from derived.book.run.driver import read_findings
-from derived.book.source import measured
+from derived.book.judge import changes
+from derived.book.run.driver import read_findings, read_notebook
+from derived.book.source import on_page, stated
 from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
 TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``terms`` is the hash
+JUDGING = ("criterion", "accept", "unit")  # those that may not change in silence once a record was judged by them
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
 COMMITTED = (
     *("id", "paper", "tier", "expected", "registered", "verdict", "value", "low", "high", "n", "device"),
-    *(*TERMS, "terms", "measure", "changed"),
+    *(*TERMS, "unit", "terms", "changed"),
 )
 OWN = (0, "ci")  # seed and tier of the book's own run
 
@@ -35,16 +35,13 @@ def rows_of_last_build(house: House) -> list[Row]:
 
 
 def entered(house: House, rows: Sequence[Row]) -> list[Row]:
-    """Give each row of a run the changes of its claim, the hash of its measure, the expected verdict where one judges
-    it, and the predicted cost where it was not run."""
+    """Give each row of a run the changes of its claim, and the expected verdict where one judges it."""
     expected, changed = {key(row): row["expected"] for row in committed(house)}, changes.read(house.root)
     return [
         {
             **row,
             "changed": changed.get(row["id"], []),
-            "measure": measured.measure(house.root, row["paper"], row["id"]) if row["configuration"] else None,
             "expected": expected.get(key(row)) if judged(row) else None,
-            **cost.priced(house, row),
         }
         for row in rows
     ]
@@ -137,8 +134,19 @@ def foreign(house: House, slugs: Sequence[str]) -> list[str]:
     return [
         f"{slug}: {id} is a claim of {owners[slug][id]}; a chapter's ids begin with letters of its own"
         for slug in slugs
-        for id in measured.ids(house.root, slug)
+        for id in stated.ids(house.root, slug)
         if id in owners[slug]
+    ]
+
+
+def unregistered(house: House, slugs: Sequence[str]) -> list[str]:
+    """One line per claim of a chapter of which the committed ledger expects no verdict at any tier."""
+    expected = {(row["paper"], row["id"]) for row in committed(house) if row["expected"] is not None}
+    return [
+        f"{slug}: claim {id} is not registered; say which verdict you expect: derived register {slug} VERDICT {id}"
+        for slug in slugs
+        for id in [*stated.ids(house.root, slug, judged=True), *on_page.decided(read_notebook(house, slug))]
+        if (slug, id) not in expected
     ]
 
 
@@ -160,33 +168,24 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per row whose terms differ from those that it was registered with, or judged by, without a new entry of
-    its paper's changes.yml.
-
-    Entries are only ever added. A row that was never run may still change its terms, and so may a row of the first
-    edition, whose committed terms are not noted.
-    """
+    """One line per row whose terms differ from those that it was registered with before its first run, and per recorded
+    row whose criterion, range or unit changed without a new entry of results/changes.yml, to which one only adds."""
     before = {key(row): row for row in committed if row.get("terms")}
     lines = []
     for row in rows:
         old = before.get(key(row))
         if old is None:
             continue
-        kept, now, file = old["changed"], changes.of_terms(row["changed"]), changes.file(row["paper"])
-        other = row["terms"] != old["terms"] or _measure(old, row)
-        parts = " and ".join([*(part for part in TERMS if row[part] != old[part]), *_measure(old, row)])
+        kept, now = old["changed"], changes.hashes(row["changed"])
         if now[: len(kept)] != kept:
-            lines.append(f"{_label(row)}: its entry in {file} is gone or reads differently; only add to them")
-        elif other and old["verdict"] is None:
+            lines.append(f"{_label(row)}: its entry in {changes.FILE} is gone or reads differently; only add to them")
+        elif row["terms"] != old["terms"] and old["verdict"] is None:
+            parts = " and ".join(part for part in TERMS if row[part] != old[part])
             lines.append(f"{_label(row)}: {parts} changed since it was registered; register it again before it runs")
-        elif other and has_run(old) and now == kept:
-            lines.append(f"{_label(row)}: {parts} changed after numbers existed; {file} must say what and why")
+        elif recorded(old) and now == kept and (parts := [part for part in JUDGING if row[part] != old[part]]):
+            changed = f"{_label(row)}: {' and '.join(parts)} changed after numbers existed"
+            lines.append(f"{changed}; {changes.FILE} must say what and why")
     return lines
-
-
-def _measure(old: Row, row: Row) -> list[str]:
-    """Name the measure if its code is not the one that the committed row notes."""
-    return ["how it is measured"] if old.get("measure") not in (None, row.get("measure")) else []
 
 
 def recorded(row: Row) -> bool:
@@ -199,7 +198,7 @@ def _label(row: Row) -> str:
 
 
 def accept(house: House, rows: Sequence[Row]) -> None:
-    """Write the last build's verdicts to the committed ledger, and their news; refuse unexplained changes of terms.
+    """Write the last build's verdicts to the committed ledger; refuse unexplained changes.
 
     The rows of a chapter that was not run here stay, and so do live rows whose real weights or data are not here.
     """
@@ -214,17 +213,14 @@ def accept(house: House, rows: Sequence[Row]) -> None:
         if row["verdict"] == "not run" and key(row) in stay
         else dict.fromkeys(COMMITTED)
         | {name: row[name] for name in COMMITTED if name in row}
-        | {"changed": changes.of_terms(row["changed"])}
+        | {"changed": changes.hashes(row["changed"])}
         | registered.get(key(row), {})
         for row in rows
     ]
     kept += [row for row in before if row["paper"] in absent]
     order = dict.fromkeys((*house.chapters(), *(row["paper"] for row in kept)))
     kept.sort(key=lambda row: [*order].index(row["paper"]))
-    told = [row for row in before if row["verdict"] is not None]
-    fresh = news.compared(told, kept, changes.today(house.root).isoformat())
-    write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")  # first, or a second attempt would tell the news twice
-    news.add(house.root, fresh)
+    write_whole(house.ledger, json.dumps(kept, indent=1) + "\n")
 
 
 def _number(row: Row) -> str:
@@ -273,8 +269,7 @@ def _departed(ours: Row, yours: Row | None) -> list[str]:
         lines.append(f"ours «{ours['verdict']}» from a record, which is gone ({yours['reason']})")
     elif recorded(ours) and not _same_numbers(ours, yours):
         lines.append(f"its record gives other numbers: ours {_counted(ours)}, yours {_counted(yours)}")
-    other = ours.get("terms") not in (None, yours["terms"]) or _measure(ours, yours)
-    if other and not unexplained([ours], [yours]):
+    if ours.get("terms") not in (None, yours["terms"]) and not unexplained([ours], [yours]):
         lines.append("its terms are not the committed ones; once it ran with them: derived claims --accept")
     return lines
 

@@ -4,7 +4,6 @@ A run that is interrupted continues where it stopped as long as configuration, s
 """
 
 import contextlib
-import dataclasses
 import datetime
 import hashlib
 import importlib
@@ -30,11 +29,15 @@ from derived.book.house import House, UserError, write_whole
 from derived.book.judge import changes
 from derived.book.record import workers
 from derived.lab.experiment import Experiment, run_experiment
-from derived.lab.record import Record, RecordError, code_changed, load, read, remake, save, slot, sweep, versions
-from derived.lab.sources import source_files, source_hash
-from derived.lab.study import Study, absence, staleness, terms
+from derived.lab.record import Record, RecordError, read, remake, save, slot, sweep, versions
+from derived.lab.sources import PACKAGE_ROOT, file_hash, source_files
+from derived.lab.study import absence, judged_by
 
 Measured = tuple[pd.DataFrame, float, float]  # rows, seconds, peak memory in MB
+
+
+class TimeIsOver(Exception):
+    """The seconds that a recording was given are over; what is finished is kept."""
 
 
 def measured(function: Callable[..., pd.DataFrame], *args: Any, **kwargs: Any) -> Measured:
@@ -94,32 +97,44 @@ def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]
     return chosen
 
 
-def history(house: House, experiment: type[Experiment], uncommitted: bool) -> str:
-    """Find the commit that holds an experiment's sources; empty if the checkout has no history.
+def history(house: House, experiment: type[Experiment], uncommitted: bool) -> dict[str, str]:
+    """Find the ``commit`` that holds an experiment's sources, or say why there is ``no_commit``.
 
-    UserError if sources are not committed, unless the record may name them.
+    UserError if sources are not committed or git refuses the checkout, unless the record may say so.
     """
-
-    def git(*arguments: str) -> str:
-        try:
-            done = subprocess.run(["git", "-C", str(house.root), *arguments], capture_output=True, text=True)
-        except FileNotFoundError:
-            return ""
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    commit, top = git("rev-parse", "HEAD"), git("rev-parse", "--show-toplevel")
-    if not commit or Path(top).resolve() != house.root.resolve():
-        return ""
-    files = [str(path) for path in source_files(experiment.__module__)]
-    changed = f"{git('diff', '--name-only', 'HEAD', '--', *files)}\n{git('ls-files', '--others', '--', *files)}".split()
+    name = f"{experiment.paper()}/{experiment.__name__}"
+    try:
+        commit, top = _git(house, "rev-parse", "HEAD").strip(), _git(house, "rev-parse", "--show-toplevel").strip()
+        if Path(top).resolve() != house.root.resolve():
+            raise GitError(f"{house.root} is no repository of its own: it lies in {top}")
+        files = [str(path) for path in source_files(experiment.__module__)]
+        changed = _git(house, "diff", "--name-only", "HEAD", "--", *files).split()
+        changed += _git(house, "ls-files", "--others", "--", *files).split()
+    except GitError as error:
+        if uncommitted:
+            return {"commit": "", "no_commit": str(error)}
+        cure = "mend it, or let the record say so: --uncommitted"
+        raise UserError(f"{name}: git names no commit: {error}; {cure}") from None
     if not changed:
-        return commit
+        return {"commit": commit}
     if uncommitted:
-        return f"{commit}, but for {', '.join(changed)}"
-    raise UserError(
-        f"{experiment.paper()}/{experiment.__name__}: not committed: {', '.join(changed)}; commit it, "
-        "or let the record say so: --uncommitted"
-    )
+        return {"commit": commit, "no_commit": f"it does not hold {', '.join(changed)}"}
+    raise UserError(f"{name}: not committed: {', '.join(changed)}; commit it, or let the record say so: --uncommitted")
+
+
+class GitError(Exception):
+    """What git says, in one line."""
+
+
+def _git(house: House, *arguments: str) -> str:
+    command = ["git", "-C", str(house.root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise GitError(f"git cannot be started ({error.strerror})") from None
+    if done.returncode:
+        raise GitError(" ".join(done.stderr.split()) or f"git {arguments[0]} ended with code {done.returncode}")
+    return done.stdout
 
 
 def check_seed(experiment: type[Experiment], tier: str, seed: int) -> None:
@@ -144,8 +159,13 @@ def record(
     jobs: int,
     scheduler: str = "",
     uncommitted: bool = False,
+    seconds: float | None = None,
 ) -> None:
-    """Run and save the records of a paper's experiments at a tier; ``jobs`` 0: a process per core, on a card one."""
+    """Run and save the records of a paper's experiments at a tier; ``jobs`` 0: a process per core, on a card one.
+
+    TimeIsOver once it took ``seconds``; the same call goes on where it was.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
     changes.today(house.root)  # of a clock set back the rows would be older than what was written before them
     sweep(paper)
     chosen = choose(paper, names, tier)
@@ -159,9 +179,9 @@ def record(
         kind, device_name = executor.submit(workers.machine, device).result() if scheduler else machine(device)
         for experiment in chosen:
             commit = history(house, experiment, uncommitted)  # once more: the experiment before it may take hours
-            drafts = _drafts(house, experiment, tier, seed, kind, source_hash(experiment.__module__))
+            drafts = drafts_of(house, experiment, tier, seed, kind)
             with _told_if_killed(experiment.__name__, "finished conditions are kept"):
-                fresh = _record_one(experiment, tier, seed, kind, device_name, executor, drafts, commit)
+                fresh = _record_one(experiment, tier, seed, kind, device_name, executor, drafts, commit, end)
             settle(fresh)
             shutil.rmtree(drafts, ignore_errors=True)
 
@@ -183,8 +203,9 @@ def settle(fresh: Record) -> None:
     print(f"{name}: {len(fresh.rows)} rows in {fresh.seconds:.0f} s -> {place}", flush=True)
 
 
-def _drafts(house: House, experiment: type[Experiment], tier: str, seed: int, device: str, code: str) -> Path:
-    """Return the folder of finished conditions for this configuration, seed, device and code."""
+def drafts_of(house: House, experiment: type[Experiment], tier: str, seed: int, device: str) -> Path:
+    """Return the folder of finished conditions for this configuration, seed, device and the code as it is now."""
+    code = file_hash(source_files(experiment.__module__), PACKAGE_ROOT)
     same = json.dumps([experiment.at(tier).configuration(), seed, device, code], sort_keys=True)
     name = hashlib.sha256(same.encode()).hexdigest()[:16]
     return house.build / "record" / experiment.paper() / experiment.__name__ / f"{tier}-{name}"
@@ -208,21 +229,21 @@ def _keep_finished(drafts: Path, futures: Mapping[Future, int]) -> None:
                 _keep(drafts, index, result)
 
 
-def _kept(drafts: Path, index: int) -> Measured | None:
+def kept(file: Path) -> Measured | None:
     """Load a finished condition; None if it is missing or damaged."""
     try:
-        rows = pd.read_parquet(drafts / f"{index}.parquet")
+        rows = pd.read_parquet(file)
         return rows, rows.attrs["seconds"], rows.attrs["peak"]
     except (OSError, ValueError, KeyError):  # a file that is no parquet is a ValueError of pyarrow
         return None
 
 
 def _began(drafts: Path, experiment: type[Experiment], tier: str) -> dict[str, Any]:
-    """Note when a record was begun and the terms of its claims; a run that continues keeps both."""
+    """Note when a record was begun and what judges its rows; a run that continues keeps both."""
     note = drafts / "began.json"
     if not note.exists():
         claims = claims_of(experiment.paper()).CLAIMS
-        stood = {claim.id: terms(claim, tier)["terms"] for claim in claims if claim.experiment is experiment}
+        stood = {claim.id: judged_by(claim) for claim in claims if claim.experiment is experiment}
         write_whole(note, json.dumps({"started": _now(), "terms": stood}))
     return json.loads(note.read_text("utf-8"))
 
@@ -247,12 +268,12 @@ def _record_one(
     device_name: str,
     executor: Executor,
     drafts: Path,
-    commit: str,
+    commit: Mapping[str, str],
+    end: float | None,
 ) -> Record:
-    code = source_hash(experiment.__module__)
     began = _began(drafts, experiment, tier)
-    ci_rows = _ci_rows(experiment, seed, executor)
-    results = _conditions(experiment.at(tier), seed, device, executor, drafts)
+    ci_rows = _ci_rows(experiment, seed, executor, end)
+    results = _conditions(experiment.at(tier), seed, device, executor, drafts, end)
     return Record(
         paper=experiment.paper(),
         experiment=experiment.__name__,
@@ -265,19 +286,27 @@ def _record_one(
         seconds=sum(seconds for _, seconds, _ in results),
         peak_memory_mb=max(peak for _, _, peak in results),
         date=_now(),
-        commit=commit,
-        source_hash=code,
+        **commit,
         **began,
         rows=pd.concat([rows for rows, _, _ in results], ignore_index=True),
         ci_rows=ci_rows,
     )
 
 
-def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.DataFrame:
+def _left(end: float | None) -> float | None:
+    """Return the seconds until a time, None where there is none."""
+    return None if end is None else max(0.0, end - time.monotonic())
+
+
+def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor, end: float | None) -> pd.DataFrame:
     """Make the rows at tier ci that later decide whether the record is stale; none without such a tier."""
     if "ci" not in experiment.tiers:
         return pd.DataFrame()
-    rows, *_ = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu").result()
+    future = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu")
+    try:
+        rows, *_ = future.result(_left(end))
+    except TimeoutError:
+        raise TimeIsOver from None
     if "failure" in rows:
         failures = rows["failure"].dropna()
         name = f"{experiment.paper()}/{experiment.__name__}"
@@ -285,10 +314,12 @@ def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor) -> pd.
     return rows
 
 
-def _conditions(sized: Experiment, seed: int, device: str, executor: Executor, drafts: Path) -> list[Measured]:
+def _conditions(
+    sized: Experiment, seed: int, device: str, executor: Executor, drafts: Path, end: float | None
+) -> list[Measured]:
     """Return the rows of every condition in order, from drafts or run now."""
     conditions = list(sized.conditions())
-    results = {index: kept for index in range(len(conditions)) if (kept := _kept(drafts, index)) is not None}
+    results = {index: found for index in range(len(conditions)) if (found := kept(drafts / f"{index}.parquet"))}
     futures: dict[Any, int] = {
         executor.submit(measured, workers.attempted, sized, condition, seed, device): index
         for index, condition in enumerate(conditions)
@@ -297,60 +328,16 @@ def _conditions(sized: Experiment, seed: int, device: str, executor: Executor, d
     seconds = 0.1 if sys.stderr.isatty() else 60  # between two states of the bar
     name = type(sized).__name__
     try:
-        for future in tqdm(as_completed(futures), total=len(futures), desc=name, mininterval=seconds):
+        finished = as_completed(futures, _left(end))
+        for future in tqdm(finished, total=len(futures), desc=name, mininterval=seconds):
             results[futures[future]] = workers.result_of(future, conditions[futures[future]])
             _keep_finished(drafts, {future: futures[future]})
-    except BaseException:
+    except BaseException as error:
         _keep_finished(drafts, futures)  # what ended beside the one that stopped
+        if isinstance(error, TimeoutError):
+            raise TimeIsOver from None
         raise
     return [results[index] for index in sorted(results)]
-
-
-def rehash(house: House, paper: str, names: Sequence[str], jobs: int) -> None:
-    """Note today's code in the records of a paper whose experiments still give the same rows at tier ci.
-
-    The rows are compared as the page compares them (``staleness``); of a clock, that is all but its seconds. The record
-    keeps the commit that made it, and notes the day and the commit of this comparison. Where the rows disagree, or
-    where there is nothing to compare, the record stays as it is and is named. Sources must be committed.
-    """
-    pending = _recorded_before(paper, names)
-    today = {one: (history(house, one, uncommitted=False), source_hash(one.__module__)) for one, _ in pending}
-    refused = []
-    with workers.workers(jobs, "") as executor:
-        live = {
-            (experiment, record.seed): executor.submit(
-                run_experiment, experiment.at("ci"), seed=record.seed, device="cpu"
-            )
-            for experiment, record in pending
-            if "ci" in experiment.tiers and not absence(experiment)
-        }
-        for experiment, record in pending:
-            name = f"{paper}/{experiment.__name__}/{record.tier}"
-            if absent := absence(experiment):
-                refused.append(f"{name}: what it needs is {absent}")
-                continue
-            with _told_if_killed(name, "what was noted before stays"):
-                ran = live.get((experiment, record.seed))
-                rows = ran.result() if ran else pd.DataFrame()
-            refusal = _refusal(experiment, record, rows)
-            if refusal:
-                refused.append(f"{name}: {refusal}; make it again: {remake(paper, experiment.__name__, record.tier)}")
-                continue
-            commit, code = today[experiment]
-            noted = f"{_now()[:10]} at {commit[:10]}".removesuffix(" at ")
-            save(dataclasses.replace(record, source_hash=code, rehashed=noted))
-            print(f"{name}: the same {len(rows)} rows at tier ci; noted", flush=True)
-    if refused:
-        raise UserError("\nderived: ".join(refused))
-
-
-def _refusal(experiment: type[Experiment], record: Record, rows: pd.DataFrame) -> str:
-    """Say why a record keeps its old hash; empty if its rows at tier ci are unchanged."""
-    study = Study(experiment, "ci", record.seed, "cpu", rows, {record.tier: record})
-    reasons = staleness(claims_of(record.paper).CLAIMS, study, record)
-    if reasons is None:
-        return "nothing of it can be compared at tier ci"
-    return f"today's code gives other rows ({'; '.join(reasons)})" if reasons else ""
 
 
 @contextlib.contextmanager
@@ -360,17 +347,3 @@ def _told_if_killed(name: str, left: str):
         yield
     except BrokenProcessPool:
         raise UserError(f"{name}: a worker was killed (out of memory?); {left}") from None
-
-
-def _recorded_before(paper: str, names: Sequence[str]) -> list[tuple[type[Experiment], Record]]:
-    """List the records, of the named experiments or all, made by other code than today's."""
-    known = _all_experiments(paper)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UserError(f"{paper} has no experiment {unknown[0]!r}; it has {', '.join(known)}")
-    chosen = [known[name] for name in names or known]
-    try:
-        found = [(one, load(one, tier)) for one in chosen for tier in one.tiers if tier != "ci"]
-    except RecordError as error:
-        raise UserError(str(error)) from None
-    return [(one, record) for one, record in found if record is not None and code_changed(record, one)]

@@ -8,19 +8,18 @@ from derived.book.house import House, UserError, write_whole
 from derived.book.judge import changes, ledger
 from derived.book.judge.recording import claims_of
 from derived.book.run.driver import read_notebook
-from derived.book.source import measured, on_page
+from derived.book.source import on_page
 from derived.lab.claims import Claim
 from derived.lab.study import terms
 
 VERDICTS = ("holds", "fails", "refuted", "undecided", "reported")
 
 
-def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: str, why: str) -> None:
+def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: str, again: bool = False) -> None:
     """Enter what is expected of claims at a tier, with the day and with their terms as the code has them now.
 
-    Of a claim that has a verdict the expectation alone changes, and its paper's changes.yml keeps ``why``; so it does
-    where a record is there and another verdict was expected of it. UserError where that is missing, and for a verdict
-    or claim that there is not.
+    Of a claim that has a verdict, or another expectation and a record, the expectation alone changes, if asked for
+    ``again``. UserError otherwise, and for a verdict or claim that there is not.
     """
     if verdict not in VERDICTS:
         raise UserError(f"{verdict!r} is no verdict to expect: use {', '.join(VERDICTS)}")
@@ -36,12 +35,12 @@ def register(house: House, paper: str, verdict: str, ids: Sequence[str], tier: s
             rows[paper, id, tier] = _new(house, known[id], paper, tier, verdict)
         if not (judged or other):
             continue
-        if not why:
+        if not again:
             found = "verdict" if judged else "record"
-            raise UserError(f'{id} has a {found} at tier {tier}; say why another is expected: --why "…"')
+            raise UserError(
+                f"{id} has a {found} at tier {tier}; to expect another verdict add --again, and say why in the commit"
+            )
         rows[paper, id, tier]["expected"] = verdict
-        what = f"At tier {tier} another verdict than {verdict} was expected."
-        changes.add(house.root, paper, [id], "expected", what, why)
     write_whole(house.ledger, json.dumps([*rows.values()], indent=1) + "\n")
 
 
@@ -65,5 +64,5 @@ def _new(house: House, claim: Claim, paper: str, tier: str, verdict: str) -> dic
     today = changes.today(house.root).isoformat()
     row = {"id": claim.id, "paper": paper, "tier": tier, "expected": verdict, "registered": today, "changed": []}
     fixed = {name: facts[claim.id][name] for name in (*ledger.TERMS, "terms")}
-    fixed["measure"] = measured.measure(house.root, paper, claim.id)
+    fixed["unit"] = facts[claim.id].get("unit", claim.unit)
     return dict.fromkeys(ledger.COMMITTED) | fixed | row

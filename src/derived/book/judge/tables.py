@@ -1,13 +1,11 @@
-"""Makes the tables that the command line prints: chapters that ran, rows of the ledger, predicted prices."""
+"""Makes the tables that the command line prints: chapters that ran, rows of the ledger."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.table import Table
 
-from derived.book.house import House
 from derived.book.judge import ledger
-from derived.book.record import cost
 from derived.book.run.driver import Outcome
 from derived.lab.findings import interval
 
@@ -41,25 +39,6 @@ def of_claims(rows: Sequence[dict[str, Any]]) -> Table:
         span, n = interval(row["low"], row["high"]), str(row["n"] or "")
         table.add_row(row["id"], row["tier"], value, span, n, row["verdict"], row["expected"] or "")
     return table
-
-
-def of_prices(house: House, paper: str, experiments: Sequence[str], tier: str) -> Table:
-    """List what each counted experiment would take on each card, and the sum of those that fit."""
-    table = _table("experiment", "memory", *(card["name"] for card in cost.cards()))
-    rows = [cost.predicted(house, cost.name_of(paper, name, tier)) for name in experiments]
-    for name, row in zip(experiments, rows, strict=True):
-        if not row:
-            table.add_row(name, "cannot be counted, and has no record to go by")
-            continue
-        memory = f"{row[0].memory / cost.GIGA:.2g} GB" if row[0].memory else "?"
-        table.add_row(name, memory, *("~" * on.rough + _price([on]) if on.fits else "too large" for on in row))
-    sums = [_price([on for on in column if on.fits]) for column in zip(*filter(None, rows), strict=True)]
-    table.add_row(f"{paper}, what fits", "", *sums, style="bold")
-    return table
-
-
-def _price(costs: Sequence[cost.Cost]) -> str:
-    return f"{cost.spell(sum(on.seconds for on in costs))}, {cost.dollars(sum(on.dollars for on in costs))}"
 
 
 def _table(*heads: str) -> Table:

@@ -14,7 +14,6 @@ from derived.book.house import House, UserError
 from derived.book.judge.ledger import entered
 from derived.book.page import cells, explorer, numbers, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
-from derived.book.record import cost
 from derived.book.source import reading
 
 REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
@@ -36,7 +35,6 @@ def fill(
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
-    finding["records"] = [cost.of_record(House(root), slug, record) for record in finding["records"]]
     finding["rows"] = entered(House(root), finding["rows"])
     _show_parameters(notebook)
     facts = {"holds": ""} | static(notebook, slug) | said

@@ -14,7 +14,6 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from derived.book.judge import attest
 from derived.book.page import pages
 from derived.book.source import evidence, on_page, statements
 from derived.book.source.evidence import Cells, Evidence, explored, seen
@@ -46,8 +45,7 @@ def write(
     entry = evidence.bibtex((root / "book/references.bib").read_text("utf-8"), chapter.facts["paper"]["bibkey"])
     named = {test for each in found for test in each.tests}.union(*(tested.get(each, []) for each in said))
     shown = statements.texts(root, slug, named)
-    reruns = attest.reruns(root, chapter.rows)
-    text = pages.evidence(chapter, found, proved, shown, entry, address, reruns)
+    text = pages.evidence(chapter, found, proved, shown, entry, address)
     (target / f"claims/{slug}.md").write_text(text, "utf-8")
     return {"statements": said, "claims": [row["id"] for row in rows]}, index
 

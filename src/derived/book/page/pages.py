@@ -12,7 +12,6 @@ Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typese
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +19,6 @@ import jinja2
 from markupsafe import Markup
 
 from derived.book import wording
-from derived.book.house import House
-from derived.book.record import cost
-from derived.book.record import scaling as growing
 from derived.book.source.evidence import Entry
 from derived.book.source.lectures import LENGTHS
 from derived.book.source.reading import Minutes
@@ -173,8 +169,6 @@ _templates.filters |= {
     "duration": wording.duration,
     "memory": wording.memory,
     "breakable": wording.breakable,
-    "spell": cost.spell,
-    "dollars": cost.dollars,
     "date": wording.date,
     "pill": pill,
     "words": words,
@@ -213,6 +207,7 @@ def card(chapter: Chapter) -> str:
         "groups": grouped(chapter.rows),
         "failing": [row for row in headlines(chapter.rows) if group(row) in THEIRS and row["verdict"] == "fails"],
         "hardware": hardware(chapter.finding["records"]),
+        "longest": longest(chapter.finding["records"]),
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }
     opens = "read" in chapter.facts
@@ -224,6 +219,11 @@ def card(chapter: Chapter) -> str:
         first, rest = top.split(PICTURE)
         return f"{raw(first)}\n\n{PICTURE}\n\n{raw(rest)}\n\n{cited}"
     return f"{raw(top)}\n\n{cited}"
+
+
+def longest(records: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Find the record that took longest, None where there is none."""
+    return max((one for one in records if one["state"] != "missing"), key=lambda one: one["seconds"], default=None)
 
 
 def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -285,31 +285,13 @@ def other_tiers(row: Row, rows: list[Row]) -> list[Row]:
     return [other for other in rows if other["id"] == row["id"] and other["tier"] != row["tier"]]
 
 
-def status(
-    chapters: list[Chapter],
-    scheduling: Row | None = None,
-    lost: Sequence[str] = (),
-    piloted: cost.Tested | None = None,
-) -> str:
-    """Write how each chapter ran, where each record comes from, how near its time is to the predicted one, and what
-    workers cost, as results/cluster.json has it. ``lost`` are the records of results/no_commit.yml; ``piloted`` says
-    how near pilots are to the whole."""
+def status(chapters: list[Chapter]) -> str:
+    """Write how each chapter ran, and where each record comes from."""
     versions: dict[str, set[str]] = {}
     for chapter in chapters:
         for name, version in chapter.finding["versions"].items():
             versions.setdefault(name, set()).add(version)
-    values = {"chapters": chapters, "versions": versions, "cards": cost.cards(), "scheduling": scheduling, "lost": lost}
-    records = [(c.slug, record) for c in chapters for record in c.finding["records"]]
-    values["again"] = sorted(r["seconds"] for slug, r in records if f"{slug}/{r['experiment']}/{r['tier']}" in lost)
-    tested = cost.tested(record for _, record in records)
-    return raw(html("status.html", **values, tested=tested, piloted=piloted or cost.Tested()))
-
-
-def scaling(house: House, chapters: list[Chapter]) -> str:
-    """Write how the costliest experiments of each chapter grow; nothing where none was counted."""
-    found = [(each, growing.read(house, each.slug), growing.uncounted(each.slug)) for each in chapters]
-    found = [(chapter, scales, left) for chapter, scales, left in found if scales or left]
-    return raw(html("scaling.html", chapters=found, growing=growing, core=cost.cards()[0]))
+    return raw(html("status.html", chapters=chapters, versions=versions))
 
 
 def errata(corrections: list[dict[str, str]]) -> str:
@@ -342,15 +324,14 @@ def evidence(
     tests: dict[Any, str],
     bibtex: str,
     source: str,
-    reruns: dict[tuple[str, str, str], tuple[int, int]],
 ) -> str:
     """Write the page of evidence for a chapter's claims. ``proved`` has the labels of proved results, ``tests`` the
-    source of its tests; ``source`` is the address of the repository's files, or empty; ``reruns`` has by row on how
-    many machines others ran it, and how many gave its verdict. The paper's claims come first."""
+    source of its tests; ``source`` is the address of the repository's files, or empty. The paper's claims
+    come first."""
     found = sorted(found, key=lambda each: [*GROUPS].index(group(each.row)))
     groups, keys = ({by(each.row) for each in found} for by in (group, verdict_key))
     values = {"slug": chapter.slug, "title": chapter.title, "found": found, "proved": proved, "bibtex": bibtex}
-    values |= {"tests": tests, "reruns": reruns, "groups": {key: GROUPS[key] for key in GROUPS if key in groups}}
+    values |= {"tests": tests, "groups": {key: GROUPS[key] for key in GROUPS if key in groups}}
     values["verdicts"] = {key: VERDICTS[key][1] for key in VERDICTS if key in keys}
     head = f"---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n# Evidence: {chapter.name}\n\n"
     return head + raw(html("evidence.html", address=source, page="evidence", **values)) + "\n"

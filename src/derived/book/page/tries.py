@@ -105,7 +105,8 @@ def read(path: Path) -> Reference:
 
 def run(path: Path) -> tuple[str, dict[str, Any]]:
     """Run a program; return what it printed, and its curves and result."""
-    done = subprocess.run([sys.executable, "-I", "-c", RUN, str(path)], capture_output=True, text=True, timeout=LIMIT)
+    command = [sys.executable, "-I", "-c", RUN, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=LIMIT)
     if done.returncode:
         raise UserError(f"{path.parent.name}: reference.py: {done.stderr.strip().splitlines()[-1]}")
     text, _, recorded = done.stdout.rstrip("\n").rpartition("\n")

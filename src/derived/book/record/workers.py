@@ -2,15 +2,19 @@
 
 A worker that dies loses the condition that it had: Dask gives it to another one. Workers that have the resource GPU
 (``dask worker ADDRESS --nthreads 1 --resources GPU=1``) do one condition a card, and workers without it do none.
+A worker whose files of ``derived`` or whose libraries differ from those here is refused before it runs anything, also
+one that joins later.
 """
 
 import contextlib
+import hashlib
 import logging
 import os
 import traceback
 from collections.abc import Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,8 +25,11 @@ import torch
 from derived.book.house import UserError, processor, watch
 from derived.book.run.driver import ONE_THREAD
 from derived.lab.experiment import Experiment, resolve_device, run_condition
+from derived.lab.record import versions
+from derived.lab.sources import PACKAGE_ROOT
 
 PATIENCE = 30  # seconds in which a scheduler must answer, and have a worker
+MATTER = ("python", "torch", "numpy", "scipy", "pandas")  # libraries that must be alike where conditions run
 ATTEMPTS = 3  # of a condition before it is a failed row
 
 
@@ -47,9 +54,10 @@ def _cluster(scheduler: str) -> Iterator[Executor]:
     with client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
-            found = client.scheduler_info(n_workers=-1)["workers"].values()
-            tagged = any(worker["resources"].get("GPU") for worker in found)
-            yield client.get_executor(pure=False, **({"resources": {"GPU": 1}} if tagged else {}))
+            with _alike(client):
+                found = client.scheduler_info(n_workers=-1)["workers"].values()
+                tagged = any(worker["resources"].get("GPU") for worker in found)
+                yield client.get_executor(pure=False, **({"resources": {"GPU": 1}} if tagged else {}))
         except TimeoutError:
             command = f"dask worker {scheduler} --nthreads 1"
             raise UserError(f"the scheduler at {scheduler} has no worker; start one: {command}") from None
@@ -57,6 +65,60 @@ def _cluster(scheduler: str) -> Iterator[Executor]:
             raise UserError(
                 f"the scheduler at {scheduler} is gone; finished conditions are kept, the same command continues"
             ) from None
+
+
+@contextlib.contextmanager
+def _alike(client: Any) -> Iterator[None]:
+    """Let only workers whose code and libraries are those of this process join; UserError names one that differs."""
+    from distributed import WorkerPlugin
+
+    here = versions()
+    wanted = (digests(PACKAGE_ROOT), {name: here[name] for name in MATTER})
+
+    class Alike(WorkerPlugin):  # defined here, so that it reaches workers by value and asks nothing of their code
+        name = "derived: the same code and libraries"
+
+        def setup(self, worker: Any) -> None:
+            import hashlib
+            import importlib.metadata
+            import importlib.util
+            import pathlib
+            import platform
+
+            files, libraries = wanted
+            spec = importlib.util.find_spec("derived")
+            if spec is None:
+                raise RuntimeError(f"the worker {worker.address} has no package derived")
+            [root] = spec.submodule_search_locations
+            for name in {*files, *(str(path.relative_to(root)) for path in pathlib.Path(root).rglob("*.py"))}:
+                path = pathlib.Path(root, name)
+                here = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+                if here != files.get(name):
+                    raise RuntimeError(f"the worker {worker.address} has another derived/{name}")
+            for name, version in libraries.items():
+                try:
+                    found = platform.python_version() if name == "python" else importlib.metadata.version(name)
+                except importlib.metadata.PackageNotFoundError:
+                    found = "of no version"
+                if found != version:
+                    raise RuntimeError(f"the worker {worker.address} has {name} {found}, and here is {version}")
+
+    try:
+        try:
+            client.register_plugin(Alike())
+        except RuntimeError as error:
+            cure = "give it this checkout and its environment, or stop it"
+            raise UserError(f"{error}; nothing was run or saved: {cure}") from None
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.unregister_worker_plugin(Alike.name)
+
+
+def digests(root: Path) -> dict[str, str]:
+    """The SHA-256 of each Python file of a package, by its path in it."""
+    paths = sorted(root.rglob("*.py"))
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 @contextlib.contextmanager

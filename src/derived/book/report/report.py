@@ -64,14 +64,13 @@ def facts(root: Path, chapter: pages.Chapter, rows: Sequence[Row]) -> dict[str, 
     """What the data say: claims, verdicts, effects, controls, changes, costs."""
     theirs = [row for row in rows if pages.group(row) != "ours"]
     records = [record for record in chapter.finding["records"] if record["state"] != "missing"]
-    changed = [row for row in rows if any(change["kind"] != "expected" for change in row["changed"])]
-    kinds = Counter(kind for row in changed for kind in {change["kind"] for change in row["changed"]} - {"expected"})
+    changed = [row for row in rows if row["changed"]]
+    kinds = Counter(kind for row in changed for kind in {change["kind"] for change in row["changed"]})
     told = [(changes.IN_WORDS[kind], count) for kind, count in kinds.most_common()]
     registered = [row for row in ledger.committed(House(root)) if row["paper"] == chapter.slug and row["registered"]]
     return {
         **{"chapter": chapter, "slug": chapter.slug, "rows": rows, "theirs": theirs, "records": records},
         "hours": sum(record["seconds"] for record in records) / 3600,
-        "dollars": sum(record["cost"]["dollars"] for record in records),
         "failing": [row for row in rows if row["verdict"] == "fails"],
         "ran": [row for row in rows if row["verdict"] != "not run"],
         "effects": forest(rows),

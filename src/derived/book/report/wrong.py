@@ -10,8 +10,6 @@ TAKEN_BACK = {
     "range": "Limits were wrong",
     "unit": "The wrong thing was counted",
     "late": "A criterion was written after numbers were seen",
-    "words": "A sentence said more than its rows can show, or said it badly",
-    "left": "A row left the ledger: it could not fail, or nobody needs it",
 }
 
 
@@ -20,7 +18,7 @@ def page(chapters: Sequence[pages.Chapter], changes: Mapping[str, Sequence[dict[
     standing = {row["id"] for chapter in chapters for row in chapter.rows}
     found: dict[str, dict[tuple[str, str, str], list[str]]] = {kind: {} for kind in TAKEN_BACK}
     for claim, told in changes.items():
-        for one in (one for one in told if one["kind"] in TAKEN_BACK):
+        for one in told:
             found[one["kind"]].setdefault((one["date"], one["what"], one["why"]), []).append(claim)
     groups = {
         TAKEN_BACK[kind]: sorted(entries.items(), key=lambda entry: len(entry[0][1] + entry[0][2]))

@@ -26,6 +26,7 @@ import psutil
 from derived.book.house import House, UserError, cell_name, has_cuda, processor, write_whole
 from derived.book.run.guard import source_faults
 from derived.book.source import edition, on_page
+from derived.lab import intact
 from derived.lab.findings import COLUMNS
 from derived.lab.real import pinned
 from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
@@ -130,13 +131,22 @@ def _keys(house: House, slugs: Sequence[str], parameters: dict[str, Any], known:
     keys, faults = {}, [*known]
     for slug in slugs:
         try:
-            faults += told(house, slug, read_notebook(house, slug))
+            faults += told(house, slug, read_notebook(house, slug)) + _damaged(house, slug)
             keys[slug] = chapter_key(house, slug, parameters)
         except UserError as error:
             faults.append(str(error))
     if faults:
         raise UserError("\nderived: ".join(faults))
     return keys
+
+
+def _damaged(house: House, slug: str) -> list[str]:
+    """One line per record of a paper that was edited or is not whole."""
+    return [
+        f"{slug}: {intact.damaged(place, f'derived record {slug} {place.parent.name} --tier {place.name}')}"
+        for place in sorted((house.root / "results" / slug).glob("*/[!.]*/"))
+        if intact.contents(place) is None
+    ]
 
 
 def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import re
 import resource
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +70,6 @@ def _execute(source: Path, partial: Path, parameters: dict[str, Any]) -> nbforma
         where = running_cell(partial)
         raise ChapterError(f"{where}: the kernel died (out of memory, or a crash in compiled code)") from None
     return nbformat.read(partial, as_version=4)
-
-
-def _seconds(notebook: nbformat.NotebookNode) -> dict[str, float]:
-    """The seconds that the cells under each heading took, by papermill's clock."""
-    heading, found = "", Counter()
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            heading = [heading, *HEADING.findall(cell.source)][-1]
-        found[heading] += cell.metadata.get("papermill", {}).get("duration") or 0.0
-    return {name: round(seconds, 1) for name, seconds in found.items()}
 
 
 def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -144,9 +133,7 @@ def run(job: dict[str, Any]) -> None:
     try:
         page = nbformat.read(source, as_version=4)
         _check_parameters(page)
-        notebook = _execute(source, partial, job["parameters"])
-        sections = _seconds(notebook)
-        notebook = tidy(notebook)
+        notebook = tidy(_execute(source, partial, job["parameters"]))
         findings = {"rows": [], "records": []} if job["essay"] else take_findings(notebook)
         lost = on_page.unmatched(page, findings.pop("on_page", ()))
         on_page.fill(page, findings["rows"])
@@ -166,7 +153,6 @@ def run(job: dict[str, Any]) -> None:
         **job["parameters"],
         "device_name": job["device_name"],
         "seconds": round(time.monotonic() - started, 2),
-        "sections": sections,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         / (1024 if sys.platform == "linux" else 2**20),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -20,7 +20,6 @@ gc.disable()
 from jupyter_book.cli.main import main
 main()
 """
-PHASES = "phases.json"  # beside the pages: seconds at which Sphinx had started, read and written
 LIMIT = 1800  # seconds that a site may take
 
 
@@ -45,7 +44,7 @@ def build_html(root: Path, staged: Path, output: Path) -> Path:
     command = [sys.executable, "-P", "-c", JUPYTER_BOOK, str(os.getpid()), "build", str(staged)]
     command += ["--config", str(root / "_config.yml"), "--toc", str(staged / "book/_toc.yml")]
     command += ["--path-output", str(output), "-W", "--keep-going", "-q"]
-    said = {"capture_output": True, "text": True, "env": {**os.environ, "NO_COLOR": "1"}}
+    said = {"capture_output": True, "text": True, "errors": "replace", "env": {**os.environ, "NO_COLOR": "1"}}
     try:
         done = subprocess.run(command, cwd=root, timeout=LIMIT, **said)
     except subprocess.TimeoutExpired:

@@ -26,7 +26,7 @@ def build_wheel(root: Path, into: Path) -> Path:
     """Build the package as a wheel in the folder ``into``."""
     into.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, errors="replace")
     wheels = list(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         last = (done.stderr or done.stdout).strip().splitlines() or ["no message"]

@@ -10,7 +10,6 @@ goes wrong, or whenever the process is killed, `_build/html` still shows the las
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -24,12 +23,11 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
-from derived.book.front import growth
 from derived.book.house import House, UserError
 from derived.book.page import numbers, pages, tries
 from derived.book.page.plain import Known, Place, Work, places, values, works
 from derived.book.site import downloads, runtime, search
-from derived.book.site.builder import PHASES, RenderError, build_html, uncollected
+from derived.book.site.builder import RenderError, build_html, uncollected
 from derived.book.site.stage import stage
 from derived.book.source import lectures
 from derived.book.teach import slides, teaching
@@ -95,11 +93,8 @@ class Made(NamedTuple):
 @uncollected()
 def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool = True) -> Made:
     """Build pages and slides in the folder ``draft`` from the executed chapters in ``build``."""
-    clock = [_seconds()]
     staged, chapters, extra = stage(root, build, slugs, solutions)
-    clock.append(_seconds())
     html = build_html(root, staged, draft)
-    clock.append(_seconds())
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     _write_works(html)
     _write_root(html)
@@ -120,28 +115,7 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
     if wrong:
         raise RenderError("\n".join(wrong))
     teaching.fill(root, html, chapters, given, sections)
-    _write_times(html, chapters, [*clock, _seconds()])
     return Made(html, chapters, given, found, works(root / "book/references.bib"), extra)
-
-
-def _seconds() -> float:
-    """Seconds of a core that this process and those that it waited for have taken."""
-    return sum(os.times()[:4])
-
-
-def _write_times(html: Path, chapters: list[pages.Chapter], clock: list[float]) -> None:
-    """Tell on the status page where the time of this build went."""
-    staging, sphinx, rest = (after - before for before, after in itertools.pairwise(clock))
-    started, read, _ = json.loads((html.parent / PHASES).read_text("utf-8"))
-    page = html / "book/status.html"
-    parts = {
-        "pages filled in from data": staging,
-        "Sphinx: start": started,
-        "Sphinx: pages read": read - started,
-        "Sphinx: pages and style sheets written": sphinx - read,
-        "search, slides, plans of lectures": rest,
-    }
-    page.write_text(growth.told(page.read_text("utf-8"), chapters, parts), "utf-8")
 
 
 def _parsed(page: Path) -> BeautifulSoup:

@@ -14,7 +14,6 @@ import importlib.metadata
 import json
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pybtex.plugin
@@ -25,7 +24,6 @@ from sphinx.util import logging
 from sphinx_proof.nodes import NODE_TYPES, proof_node
 
 from derived.book.page.pages import PUNCTUATION
-from derived.book.site.builder import PHASES
 from derived.book.source.statements import proofs
 
 logger = logging.getLogger(__name__)
@@ -192,13 +190,6 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
             shutil.copyfile(source / part, target)
 
 
-def note_phase(app: Sphinx, *_: object) -> None:
-    """Note the time at which a phase is over."""
-    path = Path(app.outdir).parent / PHASES
-    over = json.loads(path.read_text("utf-8")) if path.is_file() else []
-    path.write_text(json.dumps([*over, time.process_time()]), "utf-8")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
     pybtex.plugin.entry_points = functools.cache(pybtex.plugin.entry_points)  # read anew for each citation otherwise
@@ -214,6 +205,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-resolved", fill_numbers)
     app.connect("doctree-resolved", join_punctuation)
     app.connect("build-finished", copy_mathjax)
-    for event in ("builder-inited", "env-check-consistency", "build-finished"):
-        app.connect(event, note_phase, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,7 +11,7 @@ from typing import Any
 
 from docutils.nodes import make_id
 
-from derived.book.source import evidence, measured
+from derived.book.source import evidence, stated
 from derived.book.source.reading import sections
 from derived.book.source.statements import RESULTS, proved, statements, tests
 
@@ -44,7 +44,7 @@ def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str,
         found += _opening(notebook)
     else:
         found += _boxes(notebook)
-        found += evidence.known(notebook, measured.bare(root, slug)) if rows is None else _first_claims(rows)
+        found += evidence.known(notebook, stated.bare(root, slug)) if rows is None else _first_claims(rows)
     return [f"{slug}: {fault}" for fault in found]
 
 

@@ -77,7 +77,8 @@ def download(source: str, asked: str, into: Path) -> Path:
     if shutil.which(command[0]) is None:
         raise Unreachable(f"{command[0]} is not on this machine")
     try:
-        done = subprocess.run([*command, asked], cwd=into, capture_output=True, text=True, timeout=SECONDS, check=False)
+        said = {"capture_output": True, "text": True, "errors": "replace"}
+        done = subprocess.run([*command, asked], cwd=into, timeout=SECONDS, check=False, **said)
     except subprocess.TimeoutExpired:
         raise Unreachable(f"{command[0]} did not answer within {SECONDS} s") from None
     found = [path for path in into.iterdir() if path.is_file()]

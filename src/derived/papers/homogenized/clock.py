@@ -251,7 +251,9 @@ CLAIMS = (
         unit="overlap",
         source="digest",
         where="version 1, `thm:weak_error_clean`, `cor:weak_error_centered`; the margin does not tell hot from cold",
-        control=mean("-first_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)),  # two tokens that stay at 0
+        control=mean(
+            "-first_theory", by=["logit_std", "H", "tau"], decides=farthest_from(0)
+        ),  # two tokens that stay at 0
     ),
     statistic(
         "HT-6.a",
@@ -292,7 +294,9 @@ CLAIMS = (
         within(0, 0.02),
         unit="mean overlap",
         where="our wording, after `eq:Diffusive_gaussian_case` of version 1; first tagged as retold",
-        control=mean("1 / 8 - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)),  # eight that stay
+        control=mean(
+            "1 / 8 - m_theory", "layer > 0", by=["H", "L", "tau"], decides=farthest_from(0)
+        ),  # eight that stay
         horizon="1,000 heads at 384 layers; 3,072 layers at 100 heads",
         scale={"gpu": "ours"},
     ),

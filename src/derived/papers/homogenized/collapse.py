@@ -234,7 +234,9 @@ CLAIMS = (
         unit="mean overlap",
         source="digest",
         where="version 1, `thm:clustering_small_beta`",
-        control=mean("(1 + 7 * 0.1) / 8 - u", "layer > 0 and d == 256", by=["tau"], decides=farthest_from(0)),  # they stay
+        control=mean(
+            "(1 + 7 * 0.1) / 8 - u", "layer > 0 and d == 256", by=["tau"], decides=farthest_from(0)
+        ),  # they stay
     ),
     statistic(
         "HT-8.a",
@@ -277,7 +279,9 @@ CLAIMS = (
         unit=r"$\tau$",
         source="paper",
         where="abstract; judged in the ODE of the simplex, which is our reading. Its third brake, the dimension, has no row",
-        control=smallest(lambda rows: colder(rows.assign(ode=rows["hot"]))),  # a collapse that temperature does not touch
+        control=smallest(
+            lambda rows: colder(rows.assign(ode=rows["hot"]))
+        ),  # a collapse that temperature does not touch
         horizon="2,048 tokens, logit deviation 16",
     ),
     computed(
@@ -291,7 +295,9 @@ CLAIMS = (
         source="paper",
         where="abstract; judged in the ODE of the simplex, which is our reading, from orthogonal tokens at infinite width: from tokens that start with an overlap the delay is bounded, and at a fixed temperature the delay beyond "
         r"$\ln(n+1)$ ends in long contexts, as the page shows",
-        control=smallest(lambda rows: longer(rows.assign(ode=by_draw(rows["ode"], rows, ["logit_std"]).transform("min")))),
+        control=smallest(
+            lambda rows: longer(rows.assign(ode=by_draw(rows["ode"], rows, ["logit_std"]).transform("min")))
+        ),
         horizon="2,048 tokens, logit deviation 16",
     ),
     statistic(

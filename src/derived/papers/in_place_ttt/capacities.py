@@ -118,7 +118,9 @@ CLAIMS = (
         "noise over the closed form, the case farthest from it",
         within(1, 0.15),
         unit="of the closed form",
-        control=measure.mean("std * h / N", by=["N", "h"], decides=farthest_from(1)),  # forgets that noise adds in squares
+        control=measure.mean(
+            "std * h / N", by=["N", "h"], decides=farthest_from(1)
+        ),  # forgets that noise adds in squares
     ),
     statistic(
         "IPT-8.c",

@@ -249,7 +249,9 @@ CLAIMS = (
         measure.mean("distance", by=["spectrum"], decides=measure.highest),
         r"$\|\hat\Gamma-\Gamma^\star\|_F/\|\Gamma^\star\|_F$ of the layer fitted to 16,384 tasks, at both spectra jointly",
         at_most(0.1),
-        control=measure.mean("endless", by=["spectrum"], decides=measure.highest),  # the best layer of an endless context
+        control=measure.mean(
+            "endless", by=["spectrum"], decides=measure.highest
+        ),  # the best layer of an endless context
         unit="of Γ*",
         **THEORY,
     ),

@@ -81,7 +81,9 @@ CLAIMS = (
         within(0, 0.02),
         unit="overlap",
         judged_at=("cpu",),
-        control=mean("p / q - 0.2", "b == b.max()", by=["norm"], decides=farthest_from(0.0)),  # the overlap of the input
+        control=mean(
+            "p / q - 0.2", "b == b.max()", by=["norm"], decides=farthest_from(0.0)
+        ),  # the overlap of the input
     ),
 )
 

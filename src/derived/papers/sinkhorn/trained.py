@@ -524,7 +524,14 @@ CARRIED = "the finding of Sander et al. 2022 (abstract) carried over to a task o
 LEARNED = (
     learned("SK-8.b", "crossed", "the even mixture of the orders kept and reversed"),
     statistic(
-        "SK-8.d", SHUFFLED, LearnedCouplings, ratio("shuffled"), LONG, at_least(0.95), control=ratio("comonotone"), **FACTS
+        "SK-8.d",
+        SHUFFLED,
+        LearnedCouplings,
+        ratio("shuffled"),
+        LONG,
+        at_least(0.95),
+        control=ratio("comonotone"),
+        **FACTS,
     ),
     learned("SK-8.e", "crossed", "the even mixture of the orders kept and reversed", "softmax"),
     statistic(
@@ -612,7 +619,9 @@ CLASSIFIERS = (
         at_least(0),
         unit="share of the queries",
         judged_at=RECORDED,
-        control=measure.mean("nearest - accuracy", "stage == 'final' and chosen and num_half_steps == 1", unit=["model"]),
+        control=measure.mean(
+            "nearest - accuracy", "stage == 'final' and chosen and num_half_steps == 1", unit=["model"]
+        ),
         where="seconds over the whole run, which a twentieth of them may fall short; with half-steps a step gets slower as the network learns. Seconds of one processor, networks side by side; on another their ratio is another",
     ),
     reported(
