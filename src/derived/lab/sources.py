@@ -1,7 +1,7 @@
 """Which files of the package a piece of code depends on, found without running it, and a hash over them.
 
-It follows imports, direct and through others, the names that a package's ``__init__`` offers lazily, and the topics from
-which a paper's claims are collected.
+It follows imports, direct and through others, the names that an ``__init__`` offers lazily, and the topics from which
+a paper's claims are collected.
 """
 
 import ast

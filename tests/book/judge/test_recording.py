@@ -188,9 +188,9 @@ def three(house, paper):
         .replace("(Draws,)", "(First, Last)")
         .replace("EXPERIMENTS =", "class First(Last):\n    pass\n\n\nEXPERIMENTS =")
     )
-    claims = paper.parent / "claims.py"
+    claims = paper / "claims.py"
     text = claims.read_text().replace("import EXPERIMENTS as EXPERIMENTS\n", "import EXPERIMENTS as OTHERS\n")
-    text = text.replace("import Draws\n", "import Draws\nfrom derived.papers.toy.experiments.more import First, Last\n")
+    text = text.replace("import Draws\n", "import Draws\nfrom derived.papers.toy.more import First, Last\n")
     text = text.replace("CLAIMS = (", "EXPERIMENTS = (First, *OTHERS, Last)\nCLAIMS = (")
     one = text[text.index('reported("T-1"') : text.rindex(",)")]
     more = ", ".join(one.replace("Draws", "Last").replace("T-1", f"T-{number}") for number in (2, 3))
