@@ -262,7 +262,7 @@ def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(house,
     (line,) = [each for each in done.stderr.splitlines() if each.startswith("derived: ")]
     assert line.startswith("derived: the worker tcp://127.0.0.1:")
     assert "has another derived/papers/toy/experiments/draws.py; nothing was run or saved" in line
-    assert not (house / "results/toy").exists()
+    assert not (house / "results/toy/Draws/cpu").exists()
 
 
 def test_a_worker_with_other_versions_is_refused(house, monkeypatch):

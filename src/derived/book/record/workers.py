@@ -74,11 +74,25 @@ def _alike(client: Any) -> Iterator[None]:
 
     here = versions()
     wanted = (digests(PACKAGE_ROOT), {name: here[name] for name in MATTER})
+    known = {*client.scheduler_info(n_workers=-1)["workers"]}
 
     class Alike(WorkerPlugin):  # defined here, so that it reaches workers by value and asks nothing of their code
         name = "derived: the same code and libraries"
 
         def setup(self, worker: Any) -> None:
+            """Raise on a worker that was there; end one that joins, before it is handed anything."""
+            import os
+            import sys
+
+            if not (fault := self.fault()):
+                return
+            words = f"the worker {worker.address} has {fault}"
+            if worker.address in known:
+                raise RuntimeError(words)
+            print(words, file=sys.stderr, flush=True)
+            os._exit(1)
+
+        def fault(self) -> str:
             import hashlib
             import importlib.metadata
             import importlib.util
@@ -88,20 +102,21 @@ def _alike(client: Any) -> Iterator[None]:
             files, libraries = wanted
             spec = importlib.util.find_spec("derived")
             if spec is None:
-                raise RuntimeError(f"the worker {worker.address} has no package derived")
+                return "no package derived"
             [root] = spec.submodule_search_locations
             for name in {*files, *(str(path.relative_to(root)) for path in pathlib.Path(root).rglob("*.py"))}:
                 path = pathlib.Path(root, name)
                 here = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
                 if here != files.get(name):
-                    raise RuntimeError(f"the worker {worker.address} has another derived/{name}")
+                    return f"another derived/{name}"
             for name, version in libraries.items():
                 try:
                     found = platform.python_version() if name == "python" else importlib.metadata.version(name)
                 except importlib.metadata.PackageNotFoundError:
                     found = "of no version"
                 if found != version:
-                    raise RuntimeError(f"the worker {worker.address} has {name} {found}, and here is {version}")
+                    return f"{name} {found}, and here is {version}"
+            return ""
 
     try:
         try:
