@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from derived.book.source import on_page
+from bookbuilder.notebook import notebook_claims
 from derived.lab.claims import Claim
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ def has_control_or_reason(claim: Claim) -> bool:
 def without_control(slug: str) -> list[str]:
     """The claims of a chapter without a control and without a reason."""
     claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
-    bare = on_page.without_control(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
+    bare = notebook_claims.without_control(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
     judged = (claim for claim in claims if claim.kind in ("bound", "statistic") or claim.id in bare)
     return [claim.id for claim in judged if not has_control_or_reason(claim)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from derived.book.judge import changes
-from derived.book.judge.ledger import has_run, key, recorded, unexplained
-from derived.book.source import on_page
+from bookbuilder.ledger import changes
+from bookbuilder.ledger.ledger import has_run, key, recorded, unexplained
+from bookbuilder.notebook import notebook_claims
 from derived.lab.findings import JUDGED
 from derived.lab.record import read, slot
 from derived.lab.study import judged_by, terms
@@ -22,7 +22,7 @@ SLUGS = sorted({row["paper"] for row in COMMITTED})
 def rows(slug: str) -> list[dict]:
     """Each claim of a paper at each tier, with its terms as the code has them now."""
     found = []
-    decided = on_page.decided(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
+    decided = notebook_claims.decided(json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8")))
     for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS:
         facts = {"paper": slug, "id": claim.id, "changed": CHANGES.get(claim.id, [])}
         if claim.kind == "on page":

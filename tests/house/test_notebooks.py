@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from derived.book.house import this_house
-from derived.book.run.driver import cells_code
+from bookbuilder.paths import find_repo
+from bookbuilder.run.driver import cells_code
 
-HOUSE = this_house()
+HOUSE = find_repo()
 
 
 @pytest.mark.parametrize("slug", [*HOUSE.chapters(), *HOUSE.essays()])

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from derived.book.house import House
-from derived.book.judge import ledger
-from derived.book.page.pages import Chapter
-from derived.book.report import report, source
-from derived.book.source.reading import Minutes
+from bookbuilder.chapter_pages.pages import Chapter
+from bookbuilder.ledger import ledger
+from bookbuilder.notebook.reading import Minutes
+from bookbuilder.paths import Repo
+from bookbuilder.report import report, source
 from derived.lab.findings import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
-SLUGS = House(ROOT).chapters()
+SLUGS = Repo(ROOT).chapters()
 LEAST = 30  # items of the checklist that every report answers
 
 
 def chapter(slug: str) -> Chapter:
     """A chapter as the committed ledger and its claims have it, without a run."""
     claims = {claim.id: claim for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS}
-    last = {row["id"]: row for row in ledger.committed(House(ROOT)) if row["paper"] == slug and ledger.has_run(row)}
+    last = {row["id"]: row for row in ledger.committed(Repo(ROOT)) if row["paper"] == slug and ledger.has_run(row)}
     rows = [
         {
             **dict.fromkeys(COLUMNS),

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import t as student
 
 import derived.papers
-from derived.book.source import on_page
+from bookbuilder.notebook import notebook_claims
 from derived.lab import measure, record
 from derived.lab.stats import LEVEL
 
@@ -32,7 +32,7 @@ def test_claims_and_check_cells_name_each_other(slug):
     notebook = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))
     claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
     named = [claim.id for claim in claims if claim.kind == "on page"]
-    assert on_page.faults(notebook) + on_page.unmatched(notebook, named) == []
+    assert notebook_claims.faults(notebook) + notebook_claims.unmatched(notebook, named) == []
 
 
 @pytest.mark.parametrize("slug", SLUGS)

@@ -11,7 +11,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from derived.book.teach import homework
+from bookbuilder.teach import homework
 from derived.lab.exercises import Derive, Implement, judged, number
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from weigh import Scale, weigh
 
-from derived.book.source.lectures import LENGTHS
+from bookbuilder.notebook.lectures import LENGTHS
 
 pytestmark = pytest.mark.browser
 

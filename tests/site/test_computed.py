@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import special
 
-from derived.book.page.explorer import function
+from bookbuilder.chapter_pages.explorer import function
 from derived.lab.experiment import run_experiment
 from derived.papers.cactus.explorer import explorer as cactus_explorer
 from derived.papers.cactus.model import divergences, exact, rules

@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from derived.book.house import House
+from bookbuilder.paths import Repo
 from derived.lab.findings import JUDGED
 
 ROOT = Path(__file__).parents[2]
@@ -34,8 +34,8 @@ print(json.dumps({"derived": derived.__file__, "verdicts": [row["verdict"] for r
 
 def quickest() -> str:
     """The chapter that took the least time in the build: each has run there, here it is asked what the wheel lacks."""
-    house = House(ROOT)
-    found = {slug: json.loads(house.findings(slug).read_text("utf-8"))["seconds"] for slug in house.chapters()}
+    repo = Repo(ROOT)
+    found = {slug: json.loads(repo.findings(slug).read_text("utf-8"))["seconds"] for slug in repo.chapters()}
     return min(found, key=found.__getitem__)
 
 

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from derived.book.page.evidence import one_way
-from derived.book.source.statements import RESULTS
+from bookbuilder.chapter_pages.evidence import one_way
+from bookbuilder.notebook.statements import RESULTS
 
 # What stands where a link of a claim's place leads, by the words before the link or in it.
 THERE = {

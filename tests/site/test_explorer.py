@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from derived.book.page import explorer, pictures
+from bookbuilder.chapter_pages import explorer, pictures
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ import re
 import pytest
 from pypdf import PdfReader
 
-from derived.book.deliver import pdf
-from derived.book.house import UserError
+from bookbuilder.export import pdf
+from bookbuilder.paths import UserError
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ import functools
 import pytest
 from bs4 import BeautifulSoup
 
-from derived.book.source.lectures import LENGTHS
+from bookbuilder.notebook.lectures import LENGTHS
 
 
 @functools.cache

@@ -16,8 +16,8 @@ import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
-from derived.book.deliver import figures
-from derived.book.site.downloads import student
+from bookbuilder.export import figures
+from bookbuilder.sphinx_site.downloads import student
 
 ROOT = Path(__file__).parents[2]
 FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere by chance
@@ -64,10 +64,10 @@ def secrets() -> dict[str, set[str]]:
 
 
 PACKS = """from pathlib import Path
-from derived.book.deliver.packs import packs
-from derived.book.house import House
-house = House(Path.cwd())
-packs(house, house.chapters())"""
+from bookbuilder.export.packs import packs
+from bookbuilder.paths import Repo
+repo = Repo(Path.cwd())
+packs(repo, repo.chapters())"""
 
 
 def test_no_line_of_a_solution_is_in_the_class_pack_and_every_one_in_the_tutors_pack(site):

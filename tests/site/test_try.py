@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from derived.book.page import tries
+from bookbuilder.chapter_pages import live_code
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,10 +32,10 @@ def answer(tmp_path):
     """A function that runs a reference program here, after an edit, for its result."""
 
     def answered(slug: str, old: str = "", new: str = "") -> list[float]:
-        text = tries.reference(ROOT, slug).read_text("utf-8")
+        text = live_code.reference(ROOT, slug).read_text("utf-8")
         assert not old or text.count(old) == 1
         (tmp_path / "reference.py").write_text(text.replace(old, new) if old else text, "utf-8")
-        return tries.run(tmp_path / "reference.py")[1]["result"]
+        return live_code.run(tmp_path / "reference.py")[1]["result"]
 
     return answered
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from derived.book.site.light import THEME, size
+from bookbuilder.sphinx_site.slim_html import THEME, size
 
 
 @pytest.mark.parametrize(

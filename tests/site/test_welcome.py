@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 from test_browser import opened
 
-from derived.book.front.welcome import SHARED
+from bookbuilder.index_pages.welcome import SHARED
 
 INTRO = "book/intro.html"
 

@@ -5,7 +5,7 @@
                 interval straddles) · reported (no pass or fail) · not run
 
 Criteria are written before the first run. The verdict that is expected of a claim, and the dated changes of its terms,
-are data, results/ledger.json and the changes.yml beside each chapter's records, which the press reads. Nothing is run
+are data, results/ledger.json and the changes.yml beside each chapter's records, which the builder reads. Nothing is run
 here: ``lab.study`` runs experiments and makes the rows of the ledger.
 """
 

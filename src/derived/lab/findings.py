@@ -1,8 +1,8 @@
-"""What a chapter hands to the press: the keys of a row of the ledger and how its numbers are written.
+"""What a chapter hands to the builder: the keys of a row of the ledger and how its numbers are written.
 
 A check cell decides a claim by a call that names it: ``check(gap, bound, "OLS-2")``, ``at_most`` or ``refute``.
 
-Nothing heavy is imported here, so that the press starts at once.
+Nothing heavy is imported here, so that the builder starts at once.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ COLUMNS = (
     ),
 )
 
-#: The MIME type under which a chapter hands its findings to the press.
+#: The MIME type under which a chapter hands its findings to the builder.
 FINDINGS = "application/vnd.derived.findings+json"
 
 

@@ -273,7 +273,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def report(paper: str, claims: Sequence[Claim], run: Studies) -> None:
-    """Show this chapter's ledger (headlines), and hand all of it to the press as data in the cell's output; ``run`` is
+    """Show this chapter's ledger (headlines), and hand all of it to the builder in the cell's output; ``run`` is
     what ``studies`` returned. ValueError where a claim rests on an experiment that was not run."""
     found = list(run)
     rows = ledger(paper, claims, found, CHECKS, run.seed)

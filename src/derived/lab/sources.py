@@ -98,6 +98,6 @@ def file_hash(paths: Iterable[Path], root: Path) -> str:
 def source_files(module: str, root: Path = PACKAGE_ROOT) -> list[Path]:
     """The files that a module is made of and imports.
 
-    A package's ``__init__`` is left out: it declares names and computes nothing (a test of the house says so).
+    A package's ``__init__`` is left out: it declares names and computes nothing (a test of the repo says so).
     """
     return [path for path in imported_files(f"import {module}", root) if path.name != "__init__.py"]

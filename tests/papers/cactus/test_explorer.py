@@ -2,7 +2,7 @@
 
 import json
 
-from derived.book.page.pictures import still
+from bookbuilder.chapter_pages.pictures import still
 from derived.papers.cactus.explorer import AXES, explorer
 
 

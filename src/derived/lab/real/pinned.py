@@ -11,7 +11,7 @@ of antibodies on walks that the two of Sapiens take at 7 MB. rxnfp (75 MB) has t
 for a course. wordllama has static vectors, no attention. Of SpamAssassin's mails a linear rule on five letters knows
 99 %. IgLM and SpliceAI are under licences that are not open. ``lab.real.models.load`` takes a folder of one's own.
 
-Nothing heavy is imported here, since the press asks what is here before each chapter.
+Nothing heavy is imported here, since the builder asks what is here before each chapter.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,0 +1,86 @@
+"""Makes a zip of all figures under speaking names, for the slides and papers of others.
+
+figures/<slug>/<label>.svg    the figure of the page with the colours of the light page in it, letters as text
+figures/<slug>/<label>.pdf    the same, printed by Chromium at its own size
+figures/CREDITS.md            for each a line to paste under it: number, caption, chapter, licence
+"""
+
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bs4 import BeautifulSoup
+
+from bookbuilder.export.pdf import chromium
+
+LICENCE = "CC BY 4.0, https://creativecommons.org/licenses/by/4.0/"
+_DAY = re.compile(r"(--c\d+):(#[0-9a-f]{6});")
+
+
+class Named(NamedTuple):
+    """A figure: its name in the zip without an ending, its drawing and its credit."""
+
+    name: str
+    svg: str
+    credit: str
+
+
+def plain(svg: str) -> str:
+    """A figure in the colours of the light page, for programs that know no variables of CSS.
+
+    >>> night = "@media (x:y){svg{--c0:#d6dde3;}}"
+    >>> plain(f"<svg><style>svg{{fill:var(--c0);--c0:#000000;}}{night}</style><g style='fill: var(--c0)'/>")
+    "<svg><style>svg{fill:#000000;}</style><g style='fill: #000000'/>"
+    """
+    day: dict[str, str] = {}
+    for name, colour in _DAY.findall(svg):
+        day.setdefault(name, colour)  # the first is the light page's
+    svg = _DAY.sub("", re.sub(r"@media \([^)]*\)\{svg\{[^}]*\}\}", "", svg))
+    return re.sub(r"var\((--c\d+)\)", lambda found: day[found[1]], svg)
+
+
+def found(site: Path, slugs: Sequence[str]) -> Iterator[Named]:
+    """Find the figures of built chapters."""
+    for slug in slugs:
+        path = site / f"notebooks/{slug}.html"
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        title = page.select_one("article h1")
+        for part in title.select(".section-number, .headerlink"):
+            part.decompose()
+        for figure in page.select("article figure[id]"):
+            image, number = figure.select_one('img[src$=".svg"]'), figure.select_one(".caption-number")
+            if image and number:
+                words = figure.select_one(".caption-text").get_text().split(". ")[0].strip().rstrip(".")
+                chapter = f"“{title.get_text().strip()}”, *Transformers, Derived*"
+                credit = f"{number.get_text().strip()}. {words}. {chapter}, {LICENCE}"
+                svg = (path.parent / image["src"]).resolve().read_text("utf-8")
+                yield Named(f"{slug}/{figure['id']}", plain(svg), credit)
+
+
+def figures(site: Path, slugs: Sequence[str], pack: Path) -> Path:
+    """Write the zip; it is whole or is not there."""
+    draft, credits = pack.with_suffix(".part"), ["# To paste under a figure\n"]
+    with chromium() as browser, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as closed:
+        tab = browser.new_page()
+        for each in found(site, slugs):
+            width, height = size(each.svg)
+            sheet = f"<style>@page{{size:{width}pt {height}pt;margin:0}}body{{margin:0}}svg{{display:block}}</style>"
+            tab.set_content(f"<!doctype html><title>{each.name}</title>{sheet}{each.svg[each.svg.index('<svg') :]}")
+            printed = tab.pdf(prefer_css_page_size=True, print_background=True, page_ranges="1")
+            closed.writestr(f"figures/{each.name}.svg", each.svg)
+            closed.writestr(f"figures/{each.name}.pdf", printed)
+            credits.append(f"- `{each.name}`: {each.credit}")
+        closed.writestr("figures/CREDITS.md", "\n".join([*credits, ""]))
+    return draft.replace(pack)
+
+
+def size(svg: str) -> tuple[float, float]:
+    """Width and height of a drawing in points.
+
+    >>> size('<svg width="360pt" height="216pt" viewBox="0 0 360 216">')
+    (360.0, 216.0)
+    """
+    tag = re.search(r"<svg [^>]*>", svg)[0]
+    return tuple(float(re.search(rf'\b{side}="([\d.]+)pt"', tag)[1]) for side in ("width", "height"))

@@ -1,0 +1,52 @@
+"""Fills in the book's own pages: each placeholder line gets what is made from the data of all chapters."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from bookbuilder.chapter_pages import pages
+from bookbuilder.index_pages import history, notation, reference, welcome
+from bookbuilder.ledger import changes
+from bookbuilder.report import wrong
+
+SHARED = "shared.json"  # in the stage: what a shared link to a page shows
+
+
+def fill(
+    root: Path, build: Path, stage: Path, chapters: list[pages.Chapter], statements: Sequence[dict[str, Any]]
+) -> None:
+    """Put fragments in place of their lines in the pages of the stage, and pictures of the chapters in the site.
+
+    ``statements`` are the numbered ones of all chapters, for their index.
+    """
+    executed = {c.slug: nbformat.read(build / f"executed/notebooks/{c.slug}.ipynb", as_version=4) for c in chapters}
+    cards = welcome.cards(root, chapters, executed)
+    for card in cards:
+        if card.picture:
+            welcome.draw(card, build / "extra" / welcome.FOLDER)
+    (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
+    symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
+    named = [(chapter.slug, chapter.name) for chapter in chapters]
+    reference.write(root, stage, named)
+    fragments = {
+        "<!-- first -->": welcome.first(root, cards),
+        "<!-- sphere -->": welcome.sphere(root, executed),
+        "<!-- cards -->": welcome.shelf(cards),
+        "<!-- paths -->": welcome.paths(root, cards),
+        "<!-- history -->": history.history(chapters),
+        "<!-- glossary -->": notation.glossary(root, executed),
+        "<!-- letters -->": notation.shared(symbols),
+        "<!-- notation -->": notation.notation(symbols),
+        "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
+        "<!-- ledger -->": pages.ledger(chapters),
+        "<!-- theorems -->": pages.theorems(chapters, statements),
+        "<!-- status -->": pages.status(chapters),
+        "<!-- course -->": pages.course(chapters),
+        "<!-- package -->": reference.page(root, named),
+    }
+    for path in (stage / "book").glob("*.md"):
+        lines = path.read_text("utf-8").splitlines()
+        path.write_text("\n".join(fragments.get(line, line) for line in lines) + "\n", "utf-8")

@@ -1,0 +1,294 @@
+"""Writes the welcome page: the finding in numbers and marks, tokens on a sphere, cards of the chapters, and paths.
+
+front     book/welcome.yml: what is written by hand, for each chapter the sentence that surprises, and the paths
+picture   a figure of an executed chapter: the one that welcome.yml names, else the first of "In ten minutes", else the
+          first of all
+first     the first screen: what became of the papers' claims, counted by group and outcome, and a mark for each
+cards     pictures as small PNG files, for the welcome page and for links that are shared
+sphere    the places of the explorer that plays, as bytes: right, up and front from -1 to 1
+"""
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import resvg_py
+from nbformat import NotebookNode
+from PIL import Image
+
+from bookbuilder import format, yaml_io
+from bookbuilder.chapter_pages import pages
+from bookbuilder.chapter_pages.explorer import PLOTLY
+from bookbuilder.notebook import reading
+from bookbuilder.paths import Repo, UserError
+
+SVG = "image/svg+xml"
+FOLDER = "cards"  # of the site
+SHARED = (1200, 630)  # pixels of a picture for shared links, as the networks ask for it
+SMALL = (600, 315)  # and of a chapter's card
+MARGIN = 0.035  # of the width, on each side
+COLOURS = 128
+DPI = 96  # matplotlib gives the sizes of its figures in points
+PAPER = "#ffffff"
+RADIUS = 93  # of a sphere in its box of 200 by 200
+GATHERED = 0.9  # the mean overlap from which tokens have gathered
+OUTCOMES = {  # of a claim, by the verdict keys that count as such
+    "hold": ("holds",),
+    "fail": ("fails", "retold"),
+    "could not be decided": ("undecided", "not-run"),
+    "only measured": ("reported",),
+}
+
+
+class Words(yaml_io.Shape):
+    """A chapter of book/welcome.yml: the sentence that surprises, the name of its picture, what the paper claims, and
+    whether it holds and how sure that is."""
+
+    surprise: str = ""
+    picture: str = ""
+    claims: str = ""
+    holds: str = ""
+    name: str = ""  # in the sidebar
+    read: str = ""  # what of the paper could be read; with it the chapter has the opening of ``pages.opening``
+    says: str = ""  # the paper says
+    found: str = ""  # we found
+    means: str = ""  # what it means for a reader
+
+
+class Then(yaml_io.Shape):
+    """The page to which a path leads in the end."""
+
+    page: str
+    words: str
+
+
+class Suggested(yaml_io.Shape):
+    """A path through chapters."""
+
+    name: str
+    words: str
+    chapters: list[str]
+    short: bool = False
+    then: Then | None = None
+
+
+class Front(yaml_io.Shape):
+    """The file book/welcome.yml."""
+
+    chapters: dict[str, Words]
+    paths: list[Suggested]
+    sphere: str = ""
+
+
+class Picture(NamedTuple):
+    """A figure and its alt text."""
+
+    svg: str
+    alt: str
+
+
+class Card(NamedTuple):
+    """A chapter on the welcome page."""
+
+    number: int
+    chapter: pages.Chapter
+    heading: str
+    surprise: str
+    picture: Picture | None
+
+
+def front(root: Path) -> Front:
+    """Read book/welcome.yml; raise UserError where it names a chapter that is not in the book."""
+    file = root / "book/welcome.yml"
+    given = yaml_io.read(file, Front) if file.is_file() else Front(chapters={}, paths=[])
+    sphere = [given.sphere] if given.sphere else []
+    slugs = [*sphere, *given.chapters, *(slug for path in given.paths for slug in path.chapters)]
+    yaml_io.check_chapters(root, slugs, "book/welcome.yml")
+    return given
+
+
+def said(written: Front, slug: str) -> dict[str, str]:
+    """Find what a chapter's card says of its claim."""
+    words = yaml_io.chapters.get(slug, Words())
+    named = {"claim": words.claims, "holds": words.holds}
+    if words.read:
+        named |= words.model_dump(include={"read", "surprise", "says", "found", "means"})
+    return {name: text for name, text in named.items() if text}
+
+
+def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
+    """Yield each figure of an executed notebook with its name and its section."""
+    section = ""
+    for cell in notebook.cells:
+        section = (reading.sections(cell) or [section])[-1]
+        for output in cell.get("outputs", []):
+            alt = output.get("metadata", {}).get(SVG, {}).get("alt", "")
+            if alt:
+                name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
+                yield name, section, Picture("".join(output["data"][SVG]), " ".join(alt.split()))
+
+
+def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | None:
+    """Choose the figure that represents a chapter; raise UserError if ``wanted`` names none."""
+    found = list(figures(notebook))
+    if wanted and wanted not in [name for name, *_ in found]:
+        raise UserError(f"book/welcome.yml: {slug} has no figure {wanted}")
+    chosen = [each for name, _, each in found if name == wanted]
+    chosen += [each for _, section, each in found if section in reading.SHORT]
+    chosen += [each for *_, each in found]
+    return chosen[0] if chosen else None
+
+
+def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
+    """Make the cards of the chapters, numbered as in the whole book."""
+    by_hand = front(root).chapters
+    found = []
+    for chapter in chapters:
+        notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, Words())
+        shown = picture(chapter.slug, notebook, words.picture)
+        surprise = words.surprise or chapter.facts["claim"]
+        found.append(Card(Repo(root).number(chapter.slug), chapter, reading.heading(notebook), surprise, shown))
+    return found
+
+
+def draw(card: Card, folder: Path) -> None:
+    """Draw a card's picture as two small PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    room = [round(side - 2 * MARGIN * SHARED[0]) for side in SHARED]
+    import matplotlib  # for its letters; a book that has not changed does without
+
+    letters = [str(file) for file in (Path(matplotlib.get_data_path()) / "fonts/ttf").glob("DejaVuSans*.ttf")]
+    svg = {"svg_string": card.picture.svg, "skip_system_fonts": True, "font_files": letters}
+    made = resvg_py.svg_to_bytes(**svg, width=room[0], dpi=DPI, background=PAPER)
+    drawn = Image.open(io.BytesIO(bytes(made))).convert("RGB")
+    drawn.thumbnail(room, Image.Resampling.LANCZOS)
+    sheet = Image.new("RGB", SHARED, PAPER)
+    sheet.paste(drawn, tuple((side - part) // 2 for side, part in zip(SHARED, drawn.size, strict=True)))
+    small = sheet.resize(SMALL, Image.Resampling.LANCZOS)
+    for image, name in ((sheet, f"{card.chapter.slug}.png"), (small, f"{card.chapter.slug}-small.png")):
+        few = image.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        few.save(folder / name, optimize=True)
+
+
+def shelf(found: Sequence[Card]) -> str:
+    """Write the cards of all chapters. MyST."""
+    groups = {card.chapter.slug: pages.grouped(card.chapter.rows) for card in found}
+    return pages.raw(pages.html("shelf.html", cards=found, groups=groups, folder=FOLDER, size=SMALL))
+
+
+def first(root: Path, found: Sequence[Card]) -> str:
+    """Write the first screen: the finding, the first short path, and a mark for each claim of a paper. MyST."""
+    shown = [row for card in found for row in theirs(card.chapter.rows)]
+    finding = {name: outcomes([row for row in shown if pages.group(row) == name]) for name in pages.THEIRS}
+    values = {
+        "cards": found,
+        "marks": {card.chapter.slug: theirs(card.chapter.rows) for card in found},
+        "finding": {name: counted for name, counted in finding.items() if counted["total"]},
+        "outcomes": OUTCOMES,
+        "keys": [key for key in pages.VERDICTS if any(pages.verdict_key(row) == key for row in shown)],
+        "signs": {key: sign.strip("()") for key, (sign, *_) in pages.VERDICTS.items()},
+        "start": next((path for path in suggested(root, found) if path["short"]), None),
+    }
+    return pages.raw(pages.html("first.html", **values))
+
+
+def theirs(rows: Sequence[pages.Row]) -> list[pages.Row]:
+    """Select the claims of the paper and of its code, by group and then by verdict."""
+    order = [(name, key) for name in pages.THEIRS for key in pages.VERDICTS]
+    chosen = [row for row in rows if row["headline"] and pages.group(row) in pages.THEIRS]
+    return sorted(chosen, key=lambda row: order.index((pages.group(row), pages.verdict_key(row))))
+
+
+def outcomes(rows: Sequence[pages.Row]) -> dict[str, int]:
+    """Count claims by outcome, and in all."""
+    keys = [pages.verdict_key(row) for row in rows]
+    return {"total": len(keys)} | {words: sum(key in those for key in keys) for words, those in OUTCOMES.items()}
+
+
+def suggested(root: Path, found: Sequence[Card]) -> list[dict[str, Any]]:
+    """List the suggested paths through the chapters of this build, with their cards, minutes and anchors."""
+    known = {card.chapter.slug: card for card in found}
+    shown = []
+    for path in front(root).paths:
+        steps = [known[slug] for slug in path.chapters if slug in known]
+        minutes = [card.chapter.minutes.short if path.short else card.chapter.minutes.whole for card in steps]
+        if steps:
+            anchor = "-".join(path.name.lower().split())
+            shown.append({**path.model_dump(), "steps": steps, "minutes": sum(filter(None, minutes)), "anchor": anchor})
+    return shown
+
+
+def paths(root: Path, found: Sequence[Card]) -> str:
+    """Write the suggested paths. MyST."""
+    return pages.raw(pages.html("paths.html", paths=suggested(root, found)))
+
+
+def shared(root: Path, found: Sequence[Card]) -> dict[str, dict[str, Any]]:
+    """List the sentence and picture that a shared link to a chapter or to the book shows, by the name of its page."""
+    shown = {f"notebooks/{card.chapter.slug}": _shared(card, card.surprise) for card in found}
+    asked = f"Do {format.spelt(len(found))} new results about transformers hold?"
+    for card in found:
+        if card.chapter.slug == front(root).sphere:
+            shown["book/intro"] = _shared(card, f"{asked} Each is derived, checked and run, and judged claim by claim.")
+    return shown
+
+
+def _shared(card: Card, words: str) -> dict[str, Any]:
+    image, alt = (f"{FOLDER}/{card.chapter.slug}.png", card.picture.alt) if card.picture else ("", "")
+    return {"description": words, "image": image, "alt": alt, "size": SHARED}
+
+
+# The sphere ---------------------------------------------------------------------------------------------------------
+
+
+def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
+    """Write the moving tokens of the welcome page from the explorer that plays in the chapter that welcome.yml
+    names; empty if this build lacks it. MyST."""
+    slug = front(root).sphere
+    for cell in notebooks[slug].cells if slug in notebooks else []:
+        for output in cell.get("outputs", []):
+            figure = output.get("data", {}).get(PLOTLY)
+            if figure and "places" in figure["layout"].get("meta", {}).get("given", {}):
+                return pages.raw(pages.html("sphere.html", slug=slug, **_spheres(figure)))
+    return ""
+
+
+def _spheres(figure: dict[str, Any]) -> dict[str, Any]:
+    """Encode the places of an explorer of spheres as bytes, and the last of them as circles for a page without
+    scripts."""
+    layout, given = figure["layout"], figure["layout"]["meta"]["given"]
+    layers, places = given["layers"], given["places"]
+    names = [note["text"] for note in layout["annotations"][: len(places)]]
+    dots = [trace["marker"]["color"] for trace in figure["data"] if trace.get("mode") == "markers"]
+    ends = [
+        [[each / 1000 for each in panel[-1][at : at + 3]] for at in range(0, len(panel[-1]), 3)] for panel in places
+    ]
+    overlaps = [sum(fmean(axis) ** 2 for axis in zip(*end, strict=True)) for end in ends]
+    circles = [_circles(end, colours) for end, colours in zip(ends, dots, strict=True)]
+    return {
+        "alt": layout["meta"]["alt"],
+        "layers": layers,
+        "radius": RADIUS,
+        "panels": list(zip(names, [f"{each:.2f}" for each in overlaps], circles, strict=True)),
+        "tokens": len(ends[0]),
+        "gathered": sum(each > GATHERED for each in overlaps),
+        "data": base64.b64encode(
+            bytes(_byte(at / 1000) for frame in range(len(layers)) for panel in places for at in panel[frame])
+        ).decode(),
+    }
+
+
+def _byte(value: float) -> int:
+    """Encode a number from -1 to 1 as a byte."""
+    return min(255, max(0, round(127.5 * (value + 1))))
+
+
+def _circles(end: Sequence[Sequence[float]], colours: Sequence[str]) -> list[tuple[float, float, float, str]]:
+    """Place circles in a box of 200 by 200 with their opacities and colours, as the script of the page does."""
+    return [
+        (round(100 + RADIUS * x, 1), round(100 - RADIUS * y, 1), 1 if z > 0 else 0.3, colour)
+        for (x, y, z), colour in zip(end, colours, strict=True)
+    ]

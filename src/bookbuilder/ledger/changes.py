@@ -1,0 +1,63 @@
+"""The dated changes of what judges a recorded claim: results/changes.yml, to which entries are only ever added."""
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from bookbuilder import yaml_io
+from bookbuilder.paths import UserError
+
+FILE = "results/changes.yml"
+Words = Annotated[str, StringConstraints(min_length=1)]
+Kind = Literal["criterion", "range", "measure", "unit", "late"]
+IN_WORDS: dict[Kind, str] = {
+    "criterion": "what must hold",
+    "range": "the limits",
+    "measure": "how the number is made",
+    "unit": "what counts as one, or what the value is given in",
+    "late": "written after rows or a pilot had been seen",
+}
+
+
+class Change(yaml_io.Shape):
+    """One entry of the file; ``what`` and ``why`` are whole sentences."""
+
+    date: datetime.date
+    claims: Annotated[list[Words], Field(min_length=1)]
+    kind: Kind
+    what: Words
+    why: Words
+
+
+def read(root: Path) -> dict[str, list[dict[str, str]]]:
+    """The changes of each claim, oldest first; UserError for a file that has another shape."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for change in sorted(_all(root), key=lambda one: one.date):
+        for claim in change.claims:
+            found.setdefault(claim, []).append(change.model_dump(mode="json", exclude={"claims"}))
+    return found
+
+
+def _all(root: Path) -> list[Change]:
+    return yaml_io.read(root / FILE, list[Change]) if (root / FILE).is_file() else []
+
+
+def today(root: Path) -> datetime.date:
+    """The day, as the clock has it; UserError for a clock set back, by which a record would seem older than a change
+    that was made before it."""
+    day = datetime.datetime.now(datetime.UTC).date()
+    last = max(_all(root), key=lambda one: one.date, default=None)
+    if last and day < last.date:
+        raise UserError(f"the clock says {day}, and a change of {last.claims[0]} is of {last.date}: set the clock")
+    return day
+
+
+def hashes(changed: Iterable[dict[str, str]]) -> list[str]:
+    """A short hash of each change of a claim, for the committed ledger. The kind is no part of it."""
+    parts = [[one["date"], one["what"], one["why"]] for one in changed]
+    return [hashlib.sha256(json.dumps(each).encode()).hexdigest()[:8] for each in parts]

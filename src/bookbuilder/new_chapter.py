@@ -1,0 +1,69 @@
+"""Starts a chapter from the folder ``template/``: a small chapter that runs, whose name is ``new_paper``."""
+
+import json
+import keyword
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from bookbuilder.ledger.ledger import committed
+from bookbuilder.notebook.evidence import bibtex
+from bookbuilder.paths import Repo, UserError, write_whole
+
+SLUG, TITLE, LETTERS = "new_paper", "New paper", "NEW"  # in the names and texts of the template
+LONGEST = 40  # letters of a slug
+
+
+def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], str]:
+    """Write the files of a new chapter and enter it last in the table of contents; refuse a name in use.
+
+    Returns the files, and the id of their claim.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", slug) or keyword.iskeyword(slug):
+        raise UserError(
+            f"{slug!r} is no slug: use small letters, digits and single underscores, like ols_attention, "
+            "and no word of Python"
+        )
+    if len(slug) > LONGEST:
+        raise UserError(f"{slug[:20]}… has {len(slug)} letters, and a slug at most {LONGEST}; take a shorter name")
+    if slug == SLUG or slug in ("derived", "tests", "book") or find_spec(slug):
+        raise UserError(f"{slug} is the name of a package that Python knows here; take another name")
+    if not (authors.strip() and re.fullmatch(r"[\w:.-]+", bibkey)):
+        raise UserError("a chapter needs the authors of its paper, and a key of book/references.bib, like tan2026ols")
+    title, template = slug.replace("_", " ").capitalize(), repo.root / "template"
+    files = {
+        repo.root / str(path.relative_to(template)).replace(SLUG, slug): path.read_text("utf-8")
+        for path in sorted(template.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    existing = [path.relative_to(repo.root) for path in files if path.exists()]
+    if existing:
+        raise UserError(f"there is a chapter {slug} already: {existing[0]}; remove it, or take another name")
+    toc = repo.root / "book" / "_toc.yml"
+    lines = toc.read_text("utf-8").splitlines()
+    last = max(number for number, line in enumerate(lines) if "notebooks/" in line)
+    lines.insert(last + 1, lines[last].split("notebooks/")[0] + f"notebooks/{slug}")
+    bibliography, letters = repo.root / "book/references.bib", _letters(repo, slug)
+    dashed = slug.replace("_", "-")  # in the names of figures
+    for path, text in files.items():
+        named = text.replace(SLUG, slug).replace(SLUG.replace("_", "-"), dashed).replace(TITLE, title)
+        write_whole(path, named.replace(f"{LETTERS}-", f"{letters}-"))
+    notebook = json.loads(repo.notebook(slug).read_text("utf-8"))
+    notebook["metadata"]["derived"]["paper"] |= {"authors": authors.strip(), "bibkey": bibkey}
+    write_whole(repo.notebook(slug), json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+    write_whole(toc, "\n".join(lines) + "\n")
+    made = [*files, toc]
+    known = bibliography.read_text("utf-8") if bibliography.is_file() else ""
+    if not bibtex(known, bibkey):
+        entry = f"@misc{{{bibkey},\n  title = {{{title}}},\n  author = {{{authors.strip()}}},\n  year = {{2026}}\n}}\n"
+        write_whole(bibliography, known + entry)
+        made.append(bibliography)
+    return [path.relative_to(repo.root) for path in made], f"{letters}-1"
+
+
+def _letters(repo: Repo, slug: str) -> str:
+    """With what the ids of a chapter begin: the initials of its words, or as many first letters as nobody has."""
+    taken = {row["id"].partition("-")[0] for row in committed(repo)}
+    words, letters = slug.split("_"), slug.replace("_", "")
+    tried = [*(["".join(word[0] for word in words)] if len(words) > 1 else []), *(letters[:n] for n in range(3, 41))]
+    return next((each.upper() for each in tried if each.upper() not in taken and each.isalpha()), letters.upper())

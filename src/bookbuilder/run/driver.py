@@ -1,0 +1,361 @@
+"""The driver: runs the chapters that changed, in parallel processes with one thread each, and owns the exit code.
+
+key       what an executed chapter depends on: its cells, the package's files that it imports, its paper's results,
+          which of its real weights and data are here, tier, seed, device kind, Python, the lock; same key, no run
+outcome   per chapter: its findings, or one line saying why it has none
+"""
+
+import ast
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bookbuilder.notebook import form, notebook_claims
+from bookbuilder.paths import Repo, UserError, cell_name, has_cuda, processor, write_whole
+from bookbuilder.run.guard import source_faults
+from derived.lab import intact
+from derived.lab.findings import COLUMNS
+from derived.lab.real import pinned
+from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
+
+LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
+ONE_THREAD = {
+    name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+}
+# What a user has set up for Python, notebooks and figures of their own stays out of the book's.
+PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
+BUILDER = (
+    "run/worker.py",
+    "run/guard.py",
+    "notebook/notebook_claims.py",
+    "notebook/statements.py",
+)  # findings pass these
+BUILDER_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
+NUMBERS = (float, int, type(None))  # of a row of the ledger
+TELL_EVERY = 60  # seconds between two lines about a chapter that is running
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one chapter: findings or an error, and whether it ran."""
+
+    slug: str
+    findings: dict[str, Any] | None
+    error: str | None = None
+    cached: bool = False
+
+
+@contextlib.contextmanager
+def build_lock(repo: Repo, work: str = "build") -> Iterator[None]:
+    """Hold a lock against a second build or recording; it is released when the process ends."""
+    repo.build.mkdir(exist_ok=True)
+    with open(repo.build / f".{work}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another {work} of this checkout is running; wait for it or stop it") from None
+        yield
+
+
+def device_kind(device: str) -> str:
+    """Resolve the device: auto is CUDA if available."""
+    return "cuda" if device != "cpu" and has_cuda() else "cpu"
+
+
+def running_cell(partial: Path) -> str:
+    """Find the cell that a chapter has reached, from its half executed notebook."""
+    try:
+        cells = json.loads(partial.read_text("utf-8"))["cells"]
+    except (OSError, ValueError):
+        return "an unknown cell"
+    cells = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    # Ignore the status: after a crash papermill marks unstarted cells "completed".
+    begun = [n for n, cell in enumerate(cells, 1) if cell["metadata"]["papermill"]["start_time"]]
+    return cell_name(begun[-1], cells[begun[-1] - 1]["source"]) if begun else "its first cell"
+
+
+def cells_code(slug: str, notebook: dict[str, Any]) -> str:
+    """Join the code of a notebook as one module without magics; raise UserError for a cell that is no Python."""
+    code = []
+    for number, cell in enumerate(notebook["cells"], 1):
+        if cell["cell_type"] == "code":
+            lines = "".join(cell["source"]).splitlines()
+            code.append("\n".join("pass" if line.startswith(("%", "!")) else line for line in lines))
+            try:
+                ast.parse(code[-1])
+            except SyntaxError as error:
+                where = f"{cell_name(number, cell['source'])}, line {error.lineno}"
+                raise UserError(f"{slug}: {where}: no Python: {error.msg}") from None
+    return "\n".join(code)
+
+
+def told(repo: Repo, slug: str, notebook: dict[str, Any]) -> list[str]:
+    """One line per fault of a notebook's source, which is told before anything runs."""
+    found = [f"{slug}: {fault}" for fault in source_faults(notebook) + notebook_claims.faults(notebook)]
+    return found + form.faults(repo.root, slug, notebook)
+
+
+def chapter_key(repo: Repo, slug: str, parameters: dict[str, Any]) -> str:
+    """Hash everything that the executed chapter depends on."""
+    notebook = read_notebook(repo, slug)
+    results = [path for path in (repo.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
+    try:
+        imports = imported_files(cells_code(slug, notebook))
+    except SyntaxError as error:
+        file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
+        raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
+    scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
+    builder = [Path(__file__).parents[1] / name for name in BUILDER]
+    parts = [
+        json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
+        file_hash([*imports, *scripts, *builder], PACKAGE_ROOT.parent),
+        file_hash(results, repo.root),
+        json.dumps(pinned.state(slug)),
+        json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
+        platform.python_version(),
+        repo.lock.read_text("utf-8"),
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _keys(repo: Repo, slugs: Sequence[str], parameters: dict[str, Any], known: Sequence[str]) -> dict[str, str]:
+    """The key of each chapter; UserError with the faults that are known and those of all chapters."""
+    keys, faults = {}, [*known]
+    for slug in slugs:
+        try:
+            faults += told(repo, slug, read_notebook(repo, slug)) + _damaged(repo, slug)
+            keys[slug] = chapter_key(repo, slug, parameters)
+        except UserError as error:
+            faults.append(str(error))
+    if faults:
+        raise UserError("\nderived: ".join(faults))
+    return keys
+
+
+def _damaged(repo: Repo, slug: str) -> list[str]:
+    """One line per record of a paper that was edited or is not whole."""
+    return [
+        f"{slug}: {intact.damaged(place, f'derived record {slug} {place.parent.name} --tier {place.name}')}"
+        for place in sorted((repo.root / "results" / slug).glob("*/[!.]*/"))
+        if intact.contents(place) is None
+    ]
+
+
+def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata on which a run can depend, without what only the builder reads."""
+    if "derived" not in metadata:
+        return metadata
+    return metadata | {
+        "derived": {name: fact for name, fact in metadata["derived"].items() if name not in BUILDER_ONLY}
+    }
+
+
+def read_notebook(repo: Repo, slug: str) -> dict[str, Any]:
+    """Read a chapter's source."""
+    try:
+        notebook = json.loads(repo.notebook(slug).read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is not there") from None
+    except ValueError as error:
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is not valid JSON ({error})") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no list of cells")
+    if not isinstance(notebook.get("metadata"), dict):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no metadata")
+    for number, cell in enumerate(notebook["cells"], 1):
+        if not isinstance(cell, dict) or not {"cell_type", "metadata", "source"} <= set(cell):
+            raise UserError(f"{slug}: notebooks/{slug}.ipynb: cell {number} lacks cell_type, metadata or source")
+    return notebook
+
+
+def read_findings(repo: Repo, slug: str) -> dict[str, Any] | None:
+    """Read the findings of a chapter's last run if its executed notebook is complete and matches."""
+    try:
+        findings = json.loads(repo.findings(slug).read_text("utf-8"))
+        content = repo.executed(slug).read_bytes()
+        whole = hashlib.sha256(content).hexdigest() == findings["executed_sha256"]
+        whole &= repo.is_essay(slug) or _are_rows(findings["rows"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return findings if whole else None
+
+
+def _own(repo: Repo, slug: str, key: str, last: dict[str, Any], seed: int) -> dict[str, Any] | None:
+    """Set the book's own run aside while another seed takes its place; find it again, without a run, if asked for."""
+    aside, files = repo.build / "aside" / slug, (repo.executed(slug), repo.findings(slug))
+    if last["seed"] == 0 != seed:
+        aside.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            shutil.copyfile(file, aside / file.name)
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none there, or damaged: it runs
+        if last["seed"] != 0 == seed and json.loads((aside / files[1].name).read_text("utf-8"))["key"] == key:
+            for file in files:  # the findings last, as a run writes them
+                write_whole(file, (aside / file.name).read_text("utf-8"))
+            return read_findings(repo, slug)
+    return None
+
+
+def _are_rows(rows: list[dict[str, Any]]) -> bool:
+    """Whether there are rows of a ledger, with all their columns, and numbers where numbers belong."""
+    numbers = [row[name] for row in rows for name in ("value", "low", "high", "n")]
+    return bool(rows) and all(row.keys() >= {*COLUMNS} for row in rows) and {*map(type, numbers)} <= {*NUMBERS}
+
+
+def _device_name(kind: str) -> str:
+    return "CUDA device" if kind == "cuda" else processor()
+
+
+def _job(repo: Repo, slug: str, key: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "slug": slug,
+        "driver": os.getpid(),
+        "essay": repo.is_essay(slug),
+        "key": key,
+        "parameters": parameters,
+        "device_name": _device_name(device_kind(parameters["device"])),
+        "notebook": str(repo.notebook(slug)),
+        "executed": str(repo.executed(slug)),
+        "findings": str(repo.findings(slug)),
+        "partial": str(repo.build / "running" / slug / f"{slug}.ipynb"),
+    }
+
+
+@dataclass
+class _Running:
+    slug: str
+    process: subprocess.Popen
+    partial: Path
+    started: float
+    limit: float
+    told: float = 0.0  # seconds after the start of the last line about it
+
+    def finished(self) -> bool:
+        if self.process.poll() is not None:
+            return True
+        if time.monotonic() - self.started < self.limit:
+            return False
+        self.kill()
+        return True
+
+    def kill(self) -> None:
+        """Stop the worker and its kernel."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            parent = psutil.Process(self.process.pid)
+            for process in [*parent.children(recursive=True), parent]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        self.process.wait()
+
+    def error(self) -> str | None:
+        """One line if the chapter failed, None if it ran."""
+        if self.process.returncode == 0:
+            return None
+        if time.monotonic() - self.started >= self.limit:
+            return f"stopped at its limit of {self.limit:.0f} s, in {running_cell(self.partial)}"
+        told, log = (self.partial.with_name(name) for name in ("error", "log"))
+        if told.exists():
+            return told.read_text("utf-8")
+        last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
+        return f"its process ended with code {self.process.returncode}: {last[0][:200]}"
+
+    def tell(self) -> None:
+        """Print a line about a chapter that takes long."""
+        elapsed = time.monotonic() - self.started
+        if elapsed >= self.told + TELL_EVERY:
+            self.told = elapsed
+            print(f"{self.slug}: {elapsed:.0f} s so far, in {running_cell(self.partial)}", flush=True)
+
+
+def _start(job: dict[str, Any], limit: float) -> _Running:
+    """Start a chapter in an empty folder, with all output of its processes in a file."""
+    partial = Path(job["partial"])
+    folder = partial.parent
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PERSONAL)}
+    environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    environment["PYTHONPATH"] = str(PACKAGE_ROOT.parent)  # the package that the builder is part of, and no other
+    environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # from transformers
+    environment["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # which a page would keep
+    environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bookbuilder.run.worker", json.dumps(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    return _Running(job["slug"], process, partial, time.monotonic(), limit)
+
+
+def _expected(repo: Repo, slug: str, tier: str, findings: dict[str, Any] | None) -> str:
+    """Estimate a chapter's duration from its last run at this tier, or from its records."""
+    if findings and findings["tier"] == tier:
+        return f", {findings['seconds']:.0f} s last time"
+    seconds = 0.0
+    for path in (repo.root / "results" / slug).glob(f"*/{tier}/record.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # a damaged record is named by the chapter
+            seconds += json.loads(path.read_text("utf-8"))["seconds"]
+    return f", its records took {seconds:.0f} s" if seconds else ""
+
+
+def run_chapters(
+    repo: Repo,
+    slugs: Sequence[str],
+    parameters: dict[str, Any],
+    jobs: int,
+    limit: float | None = None,
+    faults: Sequence[str] = (),
+) -> list[Outcome]:
+    """Execute every chapter whose key has changed, ``jobs`` at a time; return outcomes in the order of the slugs.
+
+    UserError, before anything runs, for these ``faults`` and all that the sources show."""
+    limit = limit or LIMITS[parameters["tier"]]
+    outcomes: dict[str, Outcome] = {}
+    waiting: list[dict[str, Any]] = []
+    for slug, key in _keys(repo, slugs, parameters, faults).items():
+        findings = read_findings(repo, slug)
+        if findings and findings["key"] != key:
+            findings = _own(repo, slug, key, findings, parameters["seed"]) or findings
+        if findings and findings["key"] == key:
+            outcomes[slug] = Outcome(slug, findings, cached=True)
+            continue
+        waiting.append(_job(repo, slug, key, parameters))
+        tier = parameters["tier"]
+        print(f"{slug}: to run at tier {tier}{_expected(repo, slug, tier, findings)}", flush=True)
+    running: list[_Running] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(_start(waiting.pop(0), limit))
+            time.sleep(0.05)
+            for chapter in running:
+                chapter.tell()
+            for chapter in [chapter for chapter in running if chapter.finished()]:
+                running.remove(chapter)
+                error = chapter.error()
+                findings = None if error else read_findings(repo, chapter.slug)
+                error = error or (None if findings else "report(...) left no rows of a ledger")
+                outcomes[chapter.slug] = Outcome(chapter.slug, findings, error)
+                print(
+                    f"{chapter.slug}: {'FAILED' if error else 'done'} in {time.monotonic() - chapter.started:.1f} s",
+                    flush=True,
+                )
+    finally:
+        for chapter in running:
+            chapter.kill()
+    return [outcomes[slug] for slug in slugs]

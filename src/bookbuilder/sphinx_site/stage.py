@@ -1,0 +1,172 @@
+"""The stage: copies of pages and executed chapters, filled in with what is made from data, as Sphinx reads them.
+
+_build/book/{book,notebooks,claims,_static}   the stage, at the same paths as in the repository
+_build/extra                                  what is copied into the site as it is
+"""
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from bookbuilder import yaml_io
+from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
+from bookbuilder.index_pages import fill, reference, welcome
+from bookbuilder.ledger.ledger import check_columns, foreign
+from bookbuilder.notebook import form, lectures
+from bookbuilder.notebook.evidence import bibtex
+from bookbuilder.paths import Repo, UserError
+from bookbuilder.report import report
+from bookbuilder.report import source as reports
+from bookbuilder.run.driver import read_notebook, told
+from bookbuilder.sphinx_site import downloads
+from bookbuilder.teach import homework
+
+LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
+REPORTS = "book/wrong"  # and the page below which their reports do
+PACKAGES = "book/package"  # and that below which their packages are documented
+STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
+DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
+
+
+def stage(
+    root: Path, build: Path, slugs: list[str], solutions: bool = True
+) -> tuple[Path, list[pages.Chapter], dict[str, str]]:
+    """Copy pages and executed chapters to where Sphinx reads them, and fill them in from data.
+
+    Returns the folder that Sphinx reads, the chapters, and the addresses that they link to. Without ``solutions`` no
+    page links to a notebook that has them.
+    """
+    for slug in slugs:
+        _check_inputs(root, build, slug)
+    target = _copy(root, build, slugs)
+    extra = _stage_extra(root, build)
+    faults = [fault for slug in slugs for fault in _faults(root, build, slug)]
+    if faults:
+        raise UserError("\n".join(faults))
+    by_hand = welcome.front(root)
+    filled = [
+        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.said(by_hand, slug))
+        for slug in slugs
+    ]
+    address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
+    proofs = {one.slug: evidence.write(root, target, one, notebook, address) for one, notebook in filled}
+    (target / STATEMENTS).write_text(json.dumps({slug: shown for slug, (shown, _) in proofs.items()}), "utf-8")
+    for essay in Repo(root).essays():
+        nbformat.write(chapter.essay(build, essay, slugs), target / f"book/{essay}.ipynb")
+    chapters = [one for one, _ in filled]
+    for one in chapters:
+        report.write(root, target, build / "extra/downloads", one)
+    fill.fill(root, build, target, chapters, [row for _, index in proofs.values() for row in index])
+    ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
+    (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
+    return target, chapters, extra
+
+
+def known(repo: Repo, slugs: list[str]) -> list[str]:
+    """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
+    bibliography, found = (repo.root / "book/references.bib").read_text("utf-8"), foreign(repo, slugs)
+    by_hand = partial(welcome.said, welcome.front(repo.root))
+    for slug in slugs:
+        notebook = read_notebook(repo, slug)
+        for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, repo.root, slug)):
+            try:
+                ask()
+            except UserError as error:
+                found.append(str(error))
+        facts = notebook["metadata"].get("derived") or {}
+        if not (facts | by_hand(slug)).get("claim"):
+            found.append(f"{slug}: say in a sentence what the paper claims: in book/welcome.yml, `claims` of {slug}")
+        key = facts.get("paper", {}).get("bibkey")
+        if key and not bibtex(bibliography, key):
+            found.append(f"{slug}: book/references.bib has no entry {key}")
+        found += told(repo, slug, notebook)
+    return found
+
+
+def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
+    """Copy the book's own pages to an empty stage."""
+    target = build / "book"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("_static"))
+    shutil.copytree(root / "book/_static", target / "_static")
+    (target / "notebooks").mkdir()
+    (target / "claims").mkdir()
+    _stage_toc(root, target / "book/_toc.yml", slugs)
+    return target
+
+
+def _faults(root: Path, build: Path, slug: str) -> list[str]:
+    """One line per fault of a chapter of the second edition."""
+    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
+    rows = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"]
+    check_columns(slug, rows)
+    return form.check(root, slug, source, rows)
+
+
+def _check_inputs(root: Path, build: Path, slug: str) -> None:
+    if not (root / f"notebooks/{slug}.ipynb").is_file():
+        raise UserError(f"{slug}: book/_toc.yml lists the chapter, but notebooks/{slug}.ipynb is not there")
+    if not all((build / part).is_file() for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")):
+        raise UserError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
+
+
+def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
+    """Keep only the chapters of this build."""
+    toc = yaml_io.read(path, dict[str, Any])
+    wanted = {f"notebooks/{slug}" for slug in slugs}
+    numbered = [*enumerate(slugs, start=1)]
+    reported = [(number, slug) for number, slug in numbered if reports.path(root, slug).is_file()]
+    below = {
+        LEDGER: [{"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"} for number, slug in numbered],
+        REPORTS: [{"file": f"reports/{slug}", "title": f"Report, chapter {number}"} for number, slug in reported],
+        PACKAGES: [
+            {"file": f"{reference.FOLDER}/{slug}", "title": f"Package, chapter {number}"}
+            for number, slug in numbered
+            if reference.offered(root, [slug])
+        ],
+    }
+    for part in toc["parts"]:
+        keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
+        part["chapters"] = keep
+        for entry in keep:
+            if sections := below.get(entry["file"]):
+                entry["sections"] = sections
+    toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
+    path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
+
+
+def _stage_extra(root: Path, build: Path) -> dict[str, str]:
+    """Make the files that are copied into the site; return the wheel's name and the addresses of repository and
+    site."""
+    extra = build / "extra"
+    shutil.rmtree(extra, ignore_errors=True)
+    explorer.vendor(extra / "vendor")
+    wheel = downloads.build_wheel(root, extra / "downloads")
+    settings = yaml_io.read(root / "_config.yml", dict[str, Any])
+    repository = settings.get("repository") or {}
+    url, site = repository.get("url") or "", settings["sphinx"]["config"].get("ogp_site_url") or ""
+    addresses = {"url": url.rstrip("/"), "site": site.rstrip("/")}
+    return {"wheel": wheel.name, "branch": repository.get("branch") or "main"} | addresses
+
+
+def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dict[str, str]:
+    """The addresses of a chapter's downloads and slides, empty for what it does not have."""
+    exercises = homework.roles(nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4))
+    links = {
+        "notebook": f"../downloads/{slug}.ipynb" if solutions else "",
+        "student": f"../downloads/{slug}-student.ipynb",
+        "homework": f"../downloads/{slug}-homework.ipynb" if exercises else "",
+        "slides": f"../slides/{slug}" if lectures.path(root, slug).is_file() else "",
+        "wheel": f"../downloads/{extra['wheel']}",
+        "report": f"../reports/{slug}.html" if reports.path(root, slug).is_file() else "",
+        "launch": "",
+    }
+    if extra["url"].startswith("https://github.com/"):
+        place = extra["url"].removeprefix("https://github.com/")
+        links["launch"] = f"https://colab.research.google.com/github/{place}/blob/{DOWNLOADS}/{slug}-student.ipynb"
+    return links

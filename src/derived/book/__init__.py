@@ -1,1 +1,0 @@
-"""The press: runs the chapters, stages and renders the site, keeps the records and the ledger."""

@@ -1,1 +1,0 @@
-"""Packs what leaves the house. In: the site and its chapters. Out: the book as PDF, the packs of a course."""

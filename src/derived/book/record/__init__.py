@@ -1,1 +1,0 @@
-"""Predicts what a run would cost, and runs its conditions on workers."""

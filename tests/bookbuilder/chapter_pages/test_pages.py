@@ -1,0 +1,392 @@
+"""Fragments of the site that are made from data."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from bs4 import BeautifulSoup
+
+from bookbuilder.chapter_pages import explorer, pages
+from bookbuilder.notebook.reading import Minutes
+
+
+def row(claim: str, verdict: str = "holds", **changes) -> dict:
+    """A row of the ledger."""
+    base = dict.fromkeys(("device", "value", "low", "high", "n", "expected", "amends"))
+    base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
+    base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
+    base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
+    base |= {"control": "", "comparison": None, "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic"}
+    base |= {"effect": None, "sees": None}
+    return base | changes
+
+
+def finding(*rows: dict, slug: str = "toy", records: tuple = ()) -> dict:
+    """What one chapter found."""
+    run = {"tier": "ci", "seed": 0, "device": "cpu", "device_name": "a CPU", "seconds": 3.0, "peak_memory_mb": 9.0}
+    run |= {"chapter": slug, "key": "0", "date": "2026-11-20T09:30:00+00:00", "versions": {"python": "3.11"}}
+    return run | {"rows": list(rows), "records": list(records)}
+
+
+def chapter(
+    *rows: dict,
+    slug: str = "toy",
+    records: tuple = (),
+    launch: str = "",
+    sections: tuple = (),
+    short: int | None = None,
+    slides: str = "",
+) -> pages.Chapter:
+    """A chapter of the book."""
+    facts = {
+        "paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"},
+        "claim": "$x$ <is> y.",
+        "holds": "Yes.",
+    }
+    facts |= {"prerequisites": ["p"], "objectives": ["o"]}
+    links = {
+        "notebook": "n",
+        "student": "s",
+        "homework": "h",
+        "wheel": "w",
+        "launch": launch,
+        "slides": slides,
+        "report": "",
+    }
+    found = finding(*rows, slug=slug, records=records)
+    return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections, f"1. The {slug}")
+
+
+class Balance(HTMLParser):
+    """Fails where a tag is closed that is not the last one open."""
+
+    void = ("br", "wbr", "input", "hr", "img")
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+def assert_balanced(fragment: str) -> None:
+    parser = Balance()
+    parser.feed(fragment.replace("```````{raw} html", "").replace("```````", ""))
+    assert parser.open == []
+
+
+def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
+    rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
+    assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
+    assert {key: n for key, n in pages.counts(rows).items() if n} == {"holds": 1, "fails": 1, "retold": 1, "not-run": 1}
+
+
+def test_only_headlines_count():
+    assert pages.counts([row("A"), row("A", "fails", tier="cpu", headline=False)])["fails"] == 0
+
+
+def test_an_amendment_stands_beneath_what_it_amends():
+    rows = [row("A.b", amends="A"), row("B"), row("A", "fails"), row("A.c", amends="A.b"), row("Z", amends="elsewhere")]
+    assert [r["id"] for r in pages.headlines(rows)] == ["B", "A", "A.b", "A.c", "Z"]
+
+
+def test_the_ledger_shows_every_headline_once_with_its_other_tiers():
+    rows = [row("A", tier="cpu", value=2.0, n=9), row("A", "not run", tier="gpu", reason="soon", headline=False)]
+    text = pages.ledger([chapter(*rows, row("B", plain="In words."))])
+    assert text.count('class="claim"') == 2
+    assert "soon" in text
+    assert 'href="../notebooks/toy.html#claim-A"' in text
+    assert_balanced(text)
+
+
+def test_the_ledger_of_nothing_is_a_page_too():
+    for text in (pages.ledger([]), pages.status([]), pages.course([])):
+        assert_balanced(text)
+
+
+def test_search_text_is_what_a_reader_types():
+    text = pages.ledger([chapter(row("OLS-1", statement="Forward pass is $\\hat Y$"))])
+    assert 'data-text="ols-1  forward pass is $\\hat y$ §1 $a$ "' in text
+
+
+def test_the_card_counts_the_claims_of_paper_and_code_and_ours_apart():
+    rows = [row("A"), row("C", "fails", source="repo"), row("O", source="ours"), row("P", source="ours")]
+    soup = BeautifulSoup(pages.card(chapter(*rows)), "html.parser")
+    chips = [pill.parent.parent.get_text().strip() for pill in soup.select(".verdict")]
+    assert chips == ["the paper: ✓ 1 holds", "its code: ✗ 1 fails"]
+    assert soup.select_one(".glance-others").get_text() == "this book: 2 hold"
+
+
+def test_the_card_says_what_is_claimed_whether_it_holds_and_lists_each_claim_that_fails():
+    rows = [
+        row("A"),
+        row("B", "fails", plain="B is so."),
+        row("C", "fails", source="repo"),
+        row("O", "fails", source="ours"),
+    ]
+    rows += [row(f"D-{n}", "fails", source="digest") for n in range(4)]
+    soup = BeautifulSoup(pages.card(chapter(*rows)), "html.parser")
+    assert [p.b.get_text() for p in soup.select(".glance-claim")] == ["The paper claims", "Does it hold?"]
+    lines = soup.select(".glance-fails li")
+    assert [line.a["href"] for line in lines] == [
+        f"../claims/toy.html#{row['id']}" for row in rows if row["id"] not in "AO"
+    ]
+    assert lines[0].get_text() == "✗ B (the paper): B is so."
+    assert [line.get_text()[:14] for line in lines[1:3]] == ["✗ C (its code)", "(✗) D-0 (the p"]
+    assert soup.select_one(".glance-fails summary").get_text() == "and two more"
+    assert "What fails" not in pages.card(chapter(row("A")))
+
+
+def test_a_tempting_reading_of_ours_is_no_failure():
+    assert pages.grouped([row("A", "refuted", source="ours", kind="counterexample")]) == {"ours": {"refuted": 1}}
+
+
+def test_few_claims_in_plain_words_stand_first_and_all_others_fold():
+    rows = [row("A", plain="A is so."), row("B"), row("C", "fails", plain="C is so."), row("C.b", amends="C")]
+    soup = BeautifulSoup(pages.chapter_ledger(finding(*rows)), "html.parser")
+    first, rest = soup.select("table.claims")
+    assert [line["data-claim"] for line in first.select("tr.claim")] == ["A", "C"]
+    assert [line["data-claim"] for line in rest.select("tr.claim")] == ["B", "C.b"]
+    heads = [head.get_text() for head in first.select("thead th")]
+    assert heads == ["Verdict", "Claim", "We found", "How sure"]
+    assert first.select_one("summary").get_text() == "A is so."
+    assert first.select("tr.claim")[1].select_one(".stated a")["href"] == "#claim-C.b"
+    assert rest.find_parent("details", class_="storey").get("open") is None
+    whole = BeautifulSoup(pages.chapter_ledger(finding(row("B"))), "html.parser")
+    assert whole.select_one("details.storey").get("open") is not None
+    for text in (pages.chapter_ledger(finding(*rows)), pages.ledger([chapter(*rows)])):
+        assert_balanced(text)
+
+
+def test_a_cell_bears_the_head_of_its_column_for_narrow_screens():
+    soup = BeautifulSoup(pages.ledger([chapter(row("A", plain="A is so."), row("B"))]), "html.parser")
+    for table in soup.select("table.claims"):
+        heads = [head.get_text() for head in table.select("thead th")]
+        assert [cell.get("data-label") for cell in table.select("tr.claim > *")] == [None, None, *heads[2:]]
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
+def test_a_value_stands_with_its_own_unit(unit, shown):
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", kind="bound", value=0.5, unit=unit))), "html.parser")
+    found = soup.select_one("td[data-label=Measured]").get_text(" ").replace("\xa0", " ")
+    assert " ".join(found.split()) == f"{shown} at most 1 allowed"
+
+
+def measured(**changes) -> str:
+    """What the ledger says that a claim found."""
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", **changes))), "html.parser")
+    return " ".join(soup.select_one("td[data-label=Measured]").get_text(" ").split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"accept": [1.97, 2.03], "criterion": "x: within $2$ ± $0.03$"}, "off by 0.015; 0.03 allowed"),
+        ({"accept": [1, 3], "criterion": "x: within $[1, 3]$"}, "1 to 3 allowed"),
+        ({"accept": [0.5, None]}, "at least 0.5 needed"),
+        ({"accept": [2.0, 2.0]}, "exactly 2 needed"),
+        ({"kind": "counterexample"}, "the statement allows 1"),
+        ({"kind": "measured"}, ""),
+    ],
+)
+def test_what_was_found_stands_beside_what_was_allowed(changes, words):
+    assert measured(value=2.015, **changes) == f"2.015 {words}".strip()
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ({"kind": "too few", "n": 360}, "too few: about 360 would decide"),
+        (
+            {"kind": "too few", "n": 34, "excludes": 0.02},
+            "too few: about 34 would exclude an effect of more than 0.02 beyond the criterion",
+        ),
+        ({"kind": "absent", "excluded": 0.02}, "absent: an effect of more than 0.02 beyond the criterion is excluded"),
+        ({"kind": "at the edge"}, "at the edge: not even a hundred times as many would decide"),
+    ],
+)
+def test_an_undecided_claim_says_which_of_the_three_it_is(why, words):
+    assert measured(value=0.5, verdict="undecided", undecided=why).endswith(words)
+
+
+def told(**changes) -> dict[str, str]:
+    """The fold of a claim in the ledger, by its terms."""
+    soup = BeautifulSoup(pages.ledger([chapter(row("A", value=0.5, **changes))]), "html.parser")
+    terms = ((each.get_text(), each.find_next_sibling("dd").get_text()) for each in soup.select("dt"))
+    return {term: " ".join(words.split()) for term, words in terms}
+
+
+def test_a_claim_shows_its_control_its_scale_and_how_far_it_was_tried():
+    arm = {"value": 3.0, "low": 2.5, "high": 3.5, "n": 9, "verdict": "fails", "reason": ""}
+    found = told(control=arm, scale="ours", made_of="real data", horizon="$10^6$ steps", sees=0.25)
+    assert found["control"] == "scores 3 [2.5, 3.5]: fails as it must"
+    assert (found["scale"], found["horizon"]) == ("at ours; real data", r"tried up to \(10^6\) steps")
+    other = arm | {"name": "exact sampling"}
+    assert told(comparison=other)["comparison"] == "exact sampling: 3 [2.5, 3.5]"
+    assert found["the design sees"] == "a difference of 0.25, four times in five"
+    assert told(control="the bound is attained")["control"] == "none: the bound is attained"
+    assert {"control", "effect", "horizon", "the design sees"}.isdisjoint(told())
+    plain = pages.chapter_ledger(finding(row("A", plain="In words.", value=0.5, control=arm)))
+    assert "the control scores 3" in BeautifulSoup(plain, "html.parser").select_one("[data-label='How sure']").text
+
+
+def test_a_number_of_the_paper_stands_beside_ours():
+    effect = {"unit": "share", "paper": 0.81, "paper_error": 0.02, "ours": 0.79, "low": 0.77, "high": 0.8, "sees": 0.1}
+    effect |= {"difference": -0.02, "difference_low": -0.09, "difference_high": 0.05, "ratio": 0.975}
+    assert told(effect=effect, sees=0.03)["effect"] == (
+        "theirs 0.81 ± 0.02, ours 0.79 [0.77, 0.8] (share); difference −0.02 [−0.09, 0.05], ratio 0.975; "
+        "the design sees 0.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "identity", "n": 3}, "within its bound in 3 instances"),
+        ({"kind": "identity", "n": 1, "verdict": "fails"}, "beyond its bound, one instance"),
+        ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
+        (
+            {"kind": "bound", "n": 3, "verdict": "undecided", "value": 0.5},
+            "no proof yet; no counterexample in 3 instances",
+        ),
+        ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
+        ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
+        ({"kind": "counterexample", "n": 3, "verdict": "undecided", "value": 0.5}, "no witness in 3 instances"),
+        (
+            {"kind": "counterexample", "n": 3, "verdict": "refuted", "low": 2.0},
+            "an interval of 99.9\u00a0% over 3 instances",
+        ),
+        *(
+            ({"kind": kind, "n": 0, "verdict": "undecided", "proof": "p", "reason": "no number"}, "no number")
+            for kind in ("identity", "bound", "counterexample", "statistic")
+        ),
+        ({"n": 3, "low": 0.0}, "an interval of 99.9\u00a0% over 3 instances"),
+        ({"n": 3}, "computed, without chance, in 3 instances"),
+        ({"kind": "measured", "n": 3}, "reported only; 3 instances"),
+        ({"verdict": "not run", "reason": "no data"}, "no data"),
+    ],
+)
+def test_how_sure_a_verdict_is(changes, words):
+    assert pages.sure(row("A", **changes)) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"value": 2.0}, "computed"),
+        ({"value": 2.0, "low": 1.0, "high": 3.0}, "statistic"),
+        ({"value": 2.0, "high": 3.0}, "statistic"),
+        ({"verdict": "undecided", "n": 0}, "statistic"),
+        ({"value": 0.5, "kind": "identity"}, "identity"),
+    ],
+)
+def test_a_number_without_chance_is_computed_and_no_statistic(changes, kind):
+    soup = BeautifulSoup(pages.chapter_ledger(finding(row("A", **changes))), "html.parser")
+    criterion = next(term for term in soup.select("dt") if term.get_text() == "criterion")
+    assert criterion.find_next("dd").get_text().endswith(f"({kind})")
+
+
+def test_the_errata_are_typeset():
+    entry = {"said": "$x<1$", "where": "§2", "right": "$x\\le 1$", "who": "we", "checked": "CAC-5.b"}
+    text = pages.errata([entry])
+    assert "\\(x&lt;1\\)" in text
+    assert_balanced(text)
+
+
+def test_status_names_records_and_their_state():
+    record = {"experiment": "LongReach", "tier": "gpu", "date": None, "device": None, "seconds": None}
+    missing = record | {"peak_memory_mb": None, "state": "missing", "reasons": ["derived record toy Reach --tier gpu"]}
+    text = pages.status([chapter(row("A"), records=(missing | {"no_commit": None},))])
+    assert "derived record toy Reach --tier gpu" in text
+    assert "state-missing" in text
+    assert "Long<wbr>Reach" in text
+    assert ">not run</span>" in text
+    assert_balanced(text)
+
+
+def made(tier: str, seconds: float, **changes) -> dict:
+    record = {"experiment": "Reach", "tier": tier, "date": "2026-11-24T09:00:00+00:00", "device": "a CPU"}
+    record |= {"seconds": seconds, "peak_memory_mb": 1500.0, "state": "unchanged", "reasons": [], "no_commit": ""}
+    return record | changes
+
+
+def test_status_has_seconds_and_memory_and_marks_the_records_whose_commit_cannot_be_fetched():
+    both = (made("cpu", 109.0), made("gpu", 2055.0, no_commit="on a branch that was squashed"))
+    text = pages.status([chapter(row("A"), records=both)])
+    assert_balanced(text)
+    soup = BeautifulSoup(text, "html.parser")
+    assert soup.find(id="record-toy-Reach-cpu").get_text().endswith("2 min1.5 GB")
+    (marked,) = soup.select(".no-commit")
+    assert marked.find_parent("tr")["id"] == "record-toy-Reach-gpu"
+    assert marked.get_text() == "its commit cannot be fetched: on a branch that was squashed"
+
+
+def test_the_card_names_the_longest_run_that_was_made():
+    text = pages.card(chapter(row("A"), records=(made("cpu", 109.0), made("gpu", 2055.0), made("cpu", 3.0))))
+    assert "the longest run: Reach at <code>gpu</code>, 34 min and 1.5 GB" in text
+    assert "the longest run" not in pages.card(chapter(row("A")))
+
+
+def test_the_card_has_no_launch_without_an_address():
+    without = pages.card(chapter(row("A")))
+    assert "Launch" not in without
+    assert "Launch" in pages.card(chapter(row("A"), launch="https://somewhere"))
+    assert "{cite:p}`a1`" in without
+    assert "&lt;is&gt;" in without
+    assert_balanced(without)
+
+
+def test_a_course_section_counts_its_exercises():
+    text = pages.course([chapter(row("A"))])
+    assert "45 min to read it all · 3.0 s to run · 2 exercises" in text
+    assert_balanced(text)
+
+
+def test_an_explorer_says_what_it_shows_and_names_its_files():
+    figure = {"data": [{"name": "</script><b>"}], "layout": {"meta": {"alt": 'say "x" < y'}, "height": 300}}
+    text = str(explorer.placeholder(figure, "../p.js", "explorer-1", "../explorers/toy"))
+    assert 'aria-label="say &#34;x&#34; &lt; y"' in text
+    assert 'data-figure="../explorers/toy.js"' in text
+    assert "--explorer-height: 300px" in text
+    name, spec = explorer.script(figure, "toy.js").strip().rstrip(";").split(" = ", 1)
+    assert name.endswith('["toy.js"]')
+    assert json.loads(spec)["data"] == figure["data"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"), [(1.0, 2.0, "[1, 2]"), (1.0, None, "[1, ∞)"), (None, 2.0, "(−∞, 2]"), (None, None, "")]
+)
+def test_an_interval_may_be_open_at_infinity(low, high, shown):
+    text = pages.chapter_ledger(finding(row("T-1", value=1.5, low=low, high=high)))
+    assert ("∞" in shown) == ("∞" in text)
+    assert shown in text
+    assert ("<small>[" in text or "<small>(" in text) == bool(shown)
+
+
+def test_the_card_leads_to_the_short_path_and_says_how_long_it_is():
+    text = pages.card(chapter(row("A"), sections=("In ten minutes", "The question", "Take-away"), short=11))
+    assert '11 min for <a href="#in-ten-minutes">the short path</a>, 45 min to read it all' in text
+    assert_balanced(text)
+    assert "short path" not in pages.card(chapter(row("A")))
+
+
+def test_records_of_one_machine_tier_and_state_stand_together():
+    def record(name, state, date="2026-01-01T00:00:00+00:00"):
+        facts = {"experiment": name, "tier": "cpu", "device": "a core", "state": state, "date": date}
+        return facts | {"seconds": 1.0, "peak_memory_mb": 2.0}
+
+    early, late = record("B", "stale")["date"], "2026-02-01T00:00:00+00:00"
+    records = [record("A", "unchanged"), record("B", "stale"), record("C", "unchanged", late), record("D", "missing")]
+    assert pages.hardware(records) == [
+        {"tier": "cpu", "device": "a core", "state": "unchanged", "names": ["A", "C"], "first": early, "last": late},
+        {"tier": "cpu", "device": "a core", "state": "stale", "names": ["B"], "first": early, "last": early},
+    ]
+    text = pages.card(chapter(row("A"), records=tuple(records)))
+    assert "A, C" in text
+    assert text.count("2026-01-01 to <time") == 1

@@ -1,0 +1,189 @@
+"""Pictures of the site: light figures, and the first view of an explorer."""
+
+import base64
+import re
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bookbuilder.chapter_pages import explorer, pictures
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_light_figure_keeps_its_places_to_hundredths_and_its_styles():
+    svg = '<g><!-- x -->\n  <path d="M 1.23456 -0.001 L 3e2 4.005e-1" style="stroke-width: 0.123456"/> </g>'
+    assert pictures.light(svg) == '<g><path d="M 1.23 0 L 3e2 0.4" style="stroke-width: 0.123456"/></g>'
+    assert pictures.light('<g transform="scale(0.015625 -0.015625)"/>') == '<g transform="scale(0.015625 -0.015625)"/>'
+
+
+def test_words_of_a_figure_are_text_in_the_type_of_the_page_and_formulas_keep_their_places():
+    span = '<tspan x="{}" y="{}" style="font-size: 10px; font-family: \'DejaVu Sans\'">{}</tspan>'.format
+    word = "".join(span(x, 0, letter) for x, letter in enumerate("slope\xa0"))
+    svg = pictures.lettered(f"<svg ><g><text>{word}{span(9, -4, 2)}{span(12, 0, '=')}</text></g></svg>")
+    assert "DejaVu" not in svg
+    assert f"font-family:{pictures.TYPE}" in svg
+    pieces = xml.fromstring(svg).findall("g/text")
+    assert [(each.text, each.get("x"), each.get("textLength")) for each in pieces] == [
+        ("slope", "0", "5"),
+        ("2", "9", None),
+        ("=", "12", None),
+    ]
+
+
+def test_the_type_of_figures_is_that_of_the_pages_headings():
+    style = (ROOT / "book/_static/book.css").read_text("utf-8")
+    stack = style.split("--pst-font-family-heading:")[1].split(";")[0].replace('"', "").replace("'", "")
+    names = [name.strip() for name in stack.split(",")]
+    assert [name.strip("'") for name in pictures.TYPE.split(",") if name.strip("'") not in names] == []
+
+
+DRAWN = (
+    '<svg width="9pt"><g style="stroke: #440154"/><path style="fill: #440154"/><path style="fill: #fde725"/>'
+    '<path style="fill: #ffffff; stroke: #222222"/><g id="text"/></svg>'
+)
+
+
+def test_the_ink_of_a_figure_follows_the_page_and_its_surfaces_do_not():
+    found = pictures.inked(DRAWN)
+    day, night = (
+        dict(part.split(":") for part in rules.split(";") if part.startswith("--"))
+        for rules in (
+            found.split("fill:var(")[1].split("}")[0].partition(";")[2],
+            found.split("dark){svg{")[1].split("}")[0],
+        )
+    )
+    [line] = [name for name, colour in day.items() if colour == "#440154"]
+    assert f'stroke: var({line})"/><path style="fill: var({line})' in found, "what fills a line's colour goes with it"
+    assert night[line] == pictures.lifted("#440154")
+    [ink] = [name for name, colour in day.items() if colour == "#222222"]
+    assert f'style="fill: #ffffff; stroke: var({ink})"' in found
+    assert night[ink] == "#d6dde3"
+    assert 'style="fill: #fde725"' in found
+    assert found.startswith('<svg width="9pt"><style>svg{fill:var(--c0);--c0:#000000;')
+
+
+def test_a_picture_with_ink_over_a_map_keeps_its_colours_on_a_light_ground():
+    line = '<path clip-path="url(#p)" style="fill: none; stroke: #222222"/>'
+    over = f'<svg width="9pt"><image/>{line}</svg>'
+    assert line in pictures.inked(over)
+    assert f"dark){{svg{{background:{pictures.CARD}}}}}" in pictures.inked(over)
+    assert line not in pictures.inked(over.replace("<image/>", ""))
+    assert "#777777" not in pictures.inked(over.replace("#222222", "#777777")).split("</style>")[1]
+
+
+@pytest.mark.parametrize("colour", [*pictures.COLOURS, "#000000", "#440154", "#39568c", "#67001f"])
+def test_a_line_is_seen_on_a_dark_page(colour):
+    light, ground = (
+        pictures._luminance(np.array(list(bytes.fromhex(c[1:]))))
+        for c in (pictures.lifted(colour.lower()), pictures.DARK)
+    )
+    assert (light + 0.05) / (ground + 0.05) >= 4.49
+
+
+def packed(values: np.ndarray) -> dict:
+    """An array as Plotly packs it."""
+    shape = {"shape": ", ".join(map(str, values.shape))} if values.ndim > 1 else {}
+    return {"dtype": values.dtype.str[1:], "bdata": base64.b64encode(values.tobytes()).decode(), **shape}
+
+
+TRACES = [
+    {"type": "scatter", "x": packed(np.arange(3.0)), "y": [1, None, 2], "mode": "lines+markers", "name": "a"},
+    {"type": "scatter", "x": [0, 1], "y": [1, 2], "mode": "text", "text": ["p", "q"], "textposition": "top center"},
+    {
+        "type": "scatter",
+        "y": [1, 2],
+        "mode": "markers",
+        "marker": {"symbol": "circle-open", "color": "rgba(9,9,9,0.5)"},
+    },
+    {"type": "bar", "x": ["u", "v"], "y": [1, 2], "name": "b"},
+    {"type": "bar", "x": [1, 2], "y": ["u", "v"], "orientation": "h", "text": [1, 2]},
+    {"type": "heatmap", "z": packed(np.eye(3)), "colorscale": [[0, "rgba(0,0,0,0.1)"], [1, "#ffffff"]]},
+]
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_every_kind_of_trace_is_drawn(trace):
+    layout = {"height": 300, "xaxis": {"title": {"text": "x"}, "range": [0, 3]}}
+    drawn = pictures.still({"data": [trace], "layout": layout})
+    assert xml.fromstring(drawn).tag.endswith("svg")
+    if trace.get("mode") == "text":
+        bare = pictures.still({"data": [trace | {"text": [], "x": [], "y": []}], "layout": layout})
+        assert drawn.count("<text") > bare.count("<text")
+    else:
+        assert 'clip-path="url(' in drawn or "<image" in drawn, "only what is drawn from data is cut at the panel"
+
+
+def test_another_kind_of_trace_is_refused():
+    with pytest.raises(ValueError, match="type pie"):
+        pictures.still({"data": [{"type": "pie"}], "layout": {}})
+
+
+def test_a_still_has_the_shape_of_its_explorer():
+    drawn = pictures.still({"data": TRACES[:1], "layout": {"height": 300}})
+    wide, high = (float(xml.fromstring(drawn).get(name).removesuffix("pt")) for name in ("width", "height"))
+    assert high / wide == pytest.approx(3.0 / pictures.WIDE, rel=0.2)  # what stands around the panel is cut closely
+
+
+def test_an_explorer_that_names_no_height_waits_in_the_height_of_its_still():
+    html = explorer.placeholder({"layout": {"meta": {"alt": "Dots."}}}, "../p.js", "explorer-1", "../explorers/toy")
+    height = int(re.search(r"--explorer-height: (\d+)px", html)[1])
+    bare, told = (
+        xml.fromstring(pictures.still({"data": TRACES[:1], "layout": layout})) for layout in ({}, {"height": height})
+    )
+    assert bare.get("viewBox") == told.get("viewBox")
+
+
+def test_names_of_ticks_are_turned_in_a_still_as_in_the_explorer():
+    axis = {"tickvals": [1, 2], "ticktext": ["first", "second"]}
+    level, turned = (
+        pictures.still({"data": TRACES[:1], "layout": {"xaxis": axis | angle}}) for angle in ({}, {"tickangle": -90})
+    )
+    assert (level.count("rotate(-90"), turned.count("rotate(-90")) == (0, 2)
+
+
+def letters(**layout) -> int:
+    """How many letters the still of two named lines has."""
+    lines = [{"x": [1, 10], "y": [1, 2], "name": name, "showlegend": name == "a"} for name in "ab"]
+    drawn = xml.fromstring(pictures.still({"data": lines, "layout": layout}))
+    return sum(len(each.text) for each in drawn.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_a_still_shows_the_labels_and_the_names_that_the_figure_shows():
+    shown = letters(showlegend=False)
+    assert letters(showlegend=True) == shown + 1  # and not "b"
+    assert letters(showlegend=False, xaxis={"showticklabels": False}) < shown
+    ticks = {"type": "log", "tickvals": [1, 2, 5, 10]}
+    plain = letters(showlegend=False, xaxis={**ticks, "showticklabels": False})
+    assert letters(showlegend=False, xaxis=ticks) == plain + 5  # 1, 2, 5, 10 and no powers
+
+
+def test_titles_of_a_still_break_and_words_keep_their_colour():
+    words = {"type": "scatter", "x": [0.5], "y": [0.5], "mode": "text", "text": ["here"]}
+    layout = {"annotations": [{"x": 0.5, "y": 1.0, "text": "first line<br>second"}]}
+    plain, red = (
+        pictures.still({"data": [words | style], "layout": layout})
+        for style in ({}, {"textfont": {"color": "#ff0000"}})
+    )
+    assert "br&gt;" not in red
+    assert "#ff0000" in red
+    assert "#ff0000" not in plain
+
+
+def test_bars_are_as_long_as_their_numbers_upright_or_lying():
+    def sizes(**trace) -> list[tuple[float, float]]:
+        """Width and height of each bar, by the corners of its path."""
+        layout = {"height": 300, "xaxis": {"range": [0, 4]}, "yaxis": {"range": [0, 4]}}
+        colour = {"marker": {"color": "#123456"}}
+        drawn = pictures.still({"data": [{"type": "bar"} | trace | colour], "layout": layout})
+        found = re.findall(r'<path d="([^"]+)"[^>]*fill: #123456', drawn)
+        corners = [np.array(re.findall(r"[ML] ?(-?[\d.]+) (-?[\d.]+)", each), dtype=float) for each in found]
+        return [tuple(np.ptp(each, axis=0)) for each in corners]
+
+    (one, other), (lying, longer) = sizes(x=[1, 2], y=[1, 3]), sizes(x=[1, 3], y=[1, 2], orientation="h")
+    assert other[1] == pytest.approx(3 * one[1], rel=0.01)
+    assert other[0] == pytest.approx(one[0], rel=0.01)
+    assert longer[0] == pytest.approx(3 * lying[0], rel=0.01)
+    assert longer[1] == pytest.approx(lying[1], rel=0.01)

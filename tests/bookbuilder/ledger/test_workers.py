@@ -1,0 +1,314 @@
+"""A real Dask cluster on loopback: the rows of the local pool, whatever happens to workers and scheduler."""
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import toybook
+
+from bookbuilder.ledger import workers
+
+Client = pytest.importorskip("distributed").Client
+EXPERIMENT = textwrap.dedent('''
+    """Toy experiments, which do what files beside them say."""
+
+    import os
+    import signal
+    import time
+    from dataclasses import dataclass
+    from pathlib import Path
+    from typing import ClassVar
+
+    import pandas as pd
+    import torch
+
+    from derived.lab.experiment import Experiment
+    from derived.lab.rng import stream
+
+    HERE = Path(__file__).parent
+
+
+    @dataclass(frozen=True, kw_only=True)
+    class Draws(Experiment):
+        """Normal draws."""
+
+        num: int = 5
+        tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
+
+        def conditions(self):
+            return [{"shift": shift} for shift in range(6)]
+
+        def run(self, condition, *, seed, device, dtype):
+            with open(HERE / "ran", "a") as file:
+                file.write(f"{self.num}{condition['shift']} ")
+            if self.num == 5 and (HERE / "card").exists():
+                held = HERE / f"held by {os.environ['CARD']}"
+                held.touch(exist_ok=False)
+                time.sleep(0.1)
+                held.unlink()
+            if self.num == 5 and condition["shift"] == 3 and (HERE / "die").exists():
+                (HERE / "die").unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.num == 5 and condition["shift"] == 2 and (HERE / "raise").exists():
+                raise ArithmeticError("the second one")
+            if self.num == 5 and (HERE / "slow").exists():
+                time.sleep(1)
+            draw = torch.randn(self.num, generator=stream(seed, "draws", condition["shift"]), dtype=dtype)
+            return pd.DataFrame({"value": draw.numpy() + condition["shift"]})
+
+
+    EXPERIMENTS = (Draws,)
+''')
+CLAIMS = textwrap.dedent('''
+    """No claims."""
+
+    from derived.papers.toy.draws import EXPERIMENTS as EXPERIMENTS
+
+    CLAIMS = ()
+''')
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory):
+    root = toybook.make_house(tmp_path_factory.mktemp("cluster"))
+    toybook.write_paper(root, EXPERIMENT, CLAIMS)
+    return root
+
+
+@contextlib.contextmanager
+def cluster(root: Path, number: int, card: Sequence[str] = ()):
+    """A scheduler, its address, and workers of one thread, the last one of them with the options of a card."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    address = f"tcp://127.0.0.1:{port}"
+    options = {"stderr": subprocess.DEVNULL, "env": toybook.environment(root), "cwd": root}
+    serve = ["dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+    work = ["dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    started = [
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.{command[0]}", *command[1:]], **options)
+        for command in (serve, *[work] * number)
+    ]
+    if card:
+        options["env"] = options["env"] | {"CARD": "A"}
+        started.append(
+            subprocess.Popen([sys.executable, "-m", f"distributed.cli.{work[0]}", *work[1:], *card], **options)
+        )
+    try:
+        yield address, started[0]
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+@pytest.fixture(scope="module")
+def address(repo):
+    with cluster(repo, 3) as (found, _):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def local(repo):
+    """The rows of the local pool."""
+    done = toybook.process(repo, "record", "toy", "--uncommitted", "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    return record(repo)
+
+
+def record(repo: Path) -> bytes:
+    """Read the rows of the record, and take it away."""
+    place = repo / "results/toy/Draws/cpu"
+    rows = (place / "rows.parquet").read_bytes()
+    for file in place.iterdir():
+        file.unlink()
+    place.rmdir()
+    return rows
+
+
+def ran(repo: Path) -> list[str]:
+    """What ran at tier cpu since it was last asked."""
+    file = repo / "src/derived/papers/toy/ran"
+    found = sorted(each for each in file.read_text().split() if each[0] == "5")
+    file.unlink()
+    return found
+
+
+def told(repo: Path, word: str) -> Path:
+    file = repo / "src/derived/papers/toy" / word
+    file.touch()
+    return file
+
+
+def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_nothing(repo, address, local):
+    ran(repo)
+    die = told(repo, "die")
+    done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", address)
+    assert done.returncode == 0, done.stderr
+    assert not die.exists()
+    assert record(repo) == local
+    assert {*ran(repo)} == {f"5{shift}" for shift in range(6)}
+
+
+def test_a_condition_that_fails_three_times_is_a_failed_row_and_the_rest_goes_on(repo, address):
+    wrong = told(repo, "raise")
+    done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", address)
+    wrong.unlink()
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "derived: toy/Draws/cpu: recorded with 1 failed conditions (ArithmeticError: the second one)"
+    )
+    assert ran(repo).count("52") == 3
+    rows = pd.read_parquet(repo / "results/toy/Draws/cpu/rows.parquet")
+    record(repo)
+    assert rows["failure"].notna().sum() == 1
+    assert sorted(rows["shift"].unique()) == [0, 1, 2, 3, 4, 5]
+    (trace,) = rows["traceback"].dropna()
+    assert 'raise ArithmeticError("the second one")' in trace
+
+
+def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(repo, local):
+    slow, drafts = told(repo, "slow"), repo / "_build/record"
+    shutil.rmtree(drafts, ignore_errors=True)
+    with cluster(repo, 1) as (found, scheduler):
+        running = toybook.start(repo, "record", "toy", "--uncommitted", "--scheduler", found, stderr=subprocess.PIPE)
+        while not (kept := [*drafts.rglob("[0-9]*.parquet")]) and running.poll() is None:
+            time.sleep(0.05)
+        scheduler.kill()
+        _, complained = running.communicate(timeout=300)
+    slow.unlink()
+    assert running.returncode == 1
+    lines = [line for line in complained.splitlines() if line and not line.startswith("Draws:")]
+    assert lines == [
+        f"derived: the scheduler at {found} is gone; finished conditions are kept, the same command continues"
+    ]
+    ran(repo)
+    assert toybook.process(repo, "record", "toy", "--uncommitted", "--jobs", "1").returncode == 0
+    assert record(repo) == local
+    assert len(ran(repo)) <= 6 - len(kept)
+
+
+def test_an_interrupted_pool_leaves_no_thread_behind():
+    before = set(threading.enumerate())
+    pool = workers.workers(1, "")
+    pool.__enter__().submit(time.sleep, 600)
+    interrupt = KeyboardInterrupt()
+    assert not pool.__exit__(KeyboardInterrupt, interrupt, None)
+    assert set(threading.enumerate()) == before
+
+
+def test_a_killed_worker_of_this_machine_is_one_clear_line_and_the_run_continues(repo, local):
+    shutil.rmtree(repo / "_build/record", ignore_errors=True)
+    die = told(repo, "die")
+    done = toybook.process(repo, "record", "toy", "--uncommitted", "--jobs", "1")
+    assert not die.exists()
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if line and not line.startswith("Draws:")]
+    assert lines == ["derived: Draws: a worker was killed (out of memory?); finished conditions are kept"]
+    ran(repo)
+    assert toybook.process(repo, "record", "toy", "--uncommitted", "--jobs", "1").returncode == 0
+    assert record(repo) == local
+    assert {"50", "51"}.isdisjoint(ran(repo)), "what had finished is not done again"
+
+
+def test_workers_with_a_card_do_one_condition_a_card_and_the_others_none(repo, local):
+    card = told(repo, "card")
+    with cluster(repo, 1, card=("--nthreads", "3", "--resources", "GPU=1")) as (found, _):
+        with Client(found) as client:
+            client.wait_for_workers(2)
+        done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", found)
+    card.unlink()
+    assert done.returncode == 0, done.stderr
+    assert record(repo) == local
+
+
+@pytest.fixture
+def doctored(repo, tmp_path):
+    """The environment of a worker that has another file of the package."""
+    shutil.copytree(repo / "src", tmp_path / "src")
+    experiments = tmp_path / "src/derived/papers/toy/experiments/draws.py"
+    experiments.write_text(experiments.read_text().replace("draw.numpy() +", "3 * draw.numpy() +"))
+    return tmp_path
+
+
+def foreign(root: Path, address: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    return subprocess.Popen(
+        [*command, "--no-nanny"], env=toybook.environment(root), cwd=root, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(repo, doctored):
+    with cluster(repo, 1) as (found, _), Client(found) as client:
+        worker = foreign(doctored, found)
+        try:
+            client.wait_for_workers(2)
+            done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", found)
+        finally:
+            worker.kill()
+            worker.communicate()
+    assert done.returncode == 1
+    (line,) = [each for each in done.stderr.splitlines() if each.startswith("derived: ")]
+    assert line.startswith("derived: the worker tcp://127.0.0.1:")
+    assert "has another derived/papers/toy/experiments/draws.py; nothing was run or saved" in line
+    assert not (repo / "results/toy/Draws/cpu").exists()
+
+
+def test_a_worker_with_other_versions_is_refused(repo, monkeypatch):
+    with cluster(repo, 1) as (found, _):
+        monkeypatch.setattr(workers, "versions", lambda: dict.fromkeys(workers.MATTER, "1.0"))
+        monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
+        words = r"the worker tcp://127.0.0.1:\d+ has python 3.*, and here is 1.0"
+        refused = pytest.raises(workers.UserError, match=words)
+        with refused, workers.workers(0, found):
+            raise AssertionError("it was let in")
+
+
+def test_a_worker_that_joins_later_with_other_code_ends(repo, doctored, monkeypatch):
+    monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
+    with cluster(repo, 1) as (found, _), Client(found) as client:
+        client.wait_for_workers(1)
+        with workers.workers(0, found) as executor:
+            worker = foreign(doctored, found)
+            complaint = worker.communicate(timeout=300)[1]
+            assert worker.returncode != 0
+            assert "has another derived/papers/toy/experiments/draws.py" in complaint
+            assert executor.submit(abs, -1).result(300) == 1
+            assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+        worker = foreign(doctored, found)  # once the recording is over the cluster is free again
+        try:
+            client.wait_for_workers(2)
+        finally:
+            worker.kill()
+            worker.communicate()
+
+
+def test_no_scheduler_is_one_clear_line(repo):
+    done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", "here")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("derived: no scheduler at 'here' (")
+    assert line.endswith("give one like tcp://127.0.0.1:8786")
+
+
+def test_what_stops_all_work_is_no_failed_row():
+    for error in (CancelledError(), KeyboardInterrupt()):
+        future = Future()
+        future.set_exception(error)
+        with pytest.raises(type(error)):
+            workers.result_of(future, {"shift": 1})
+    future = Future()
+    future.set_exception(RuntimeError("its workers died"))
+    (row,) = json.loads(workers.result_of(future, {"shift": 1})[0].to_json(orient="records"))
+    assert (row["shift"], row["failure"]) == (1, "RuntimeError: its workers died")

@@ -1,0 +1,49 @@
+"""Chapter eleven in a book of its own: what ``derived new`` makes is a whole page after one build, and nothing else."""
+
+import shutil
+
+import nbformat
+import pytest
+import toybook
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+BY_NAME = ("welcome", "glossary", "lectures/courses", "lectures/syllabus")  # files that name the book's chapters
+
+
+@pytest.fixture
+def shelf(repo):
+    """A checkout with the book's own pages and one chapter that the new one is entered after."""
+    shutil.copytree(toybook.ROOT / "book", repo / "book")
+    for name in ("_config.yml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(toybook.ROOT / name, repo)
+    for name in BY_NAME:
+        (repo / f"book/{name}.yml").unlink()
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    cell = new_code_cell('tier = "ci"\nseed = 0\ndevice = "auto"', id="sizes", metadata={"tags": ["parameters"]})
+    essay = new_notebook(cells=[new_markdown_cell("# One block"), cell], metadata={"kernelspec": kernel})
+    nbformat.write(essay, repo / "book/one_block.ipynb")  # it takes no time
+    lines = (repo / "book/_toc.yml").read_text().splitlines(keepends=True)
+    (repo / "book/_toc.yml").write_text("".join(line for line in lines if "notebooks/" not in line or "ols" in line))
+    return repo
+
+
+def test_a_new_chapter_is_a_page_after_one_build(shelf):
+    made = toybook.derived(shelf, "new", "my_paper", "--authors", "Some One", "--bibkey", "someone2026mine")
+    assert made.returncode == 0, made.stderr
+    toc = shelf / "book/_toc.yml"
+    toc.write_text("".join(line for line in toc.read_text().splitlines(keepends=True) if "ols_attention" not in line))
+    assert toybook.derived(shelf, "register", "my_paper", "holds", "MP-1").returncode == 0
+    built = toybook.process(shelf, "site")
+    assert built.returncode == 0, built.stderr
+    page, evidence = (
+        BeautifulSoup((shelf / f"_build/html/{name}/my_paper.html").read_text(), "html.parser")
+        for name in ("notebooks", "claims")
+    )
+    theorem = page.find(id="my_paper-square")
+    assert theorem.select_one(".statement-links a[href='../claims/my_paper.html#MP-1']")
+    assert page.select_one("figure#fig-my-paper-gaps img, figure svg")
+    assert page.select_one("#claim-MP-1")
+    assert evidence.select_one("[data-claim='MP-1']")["data-verdict"] == "holds"
+    assert (shelf / "_build/html/slides/my_paper-50.html").is_file()
+    assert toybook.derived(shelf, "claims").returncode == 1, "no ledger holds it yet"

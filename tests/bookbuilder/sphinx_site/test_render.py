@@ -1,0 +1,778 @@
+"""The builder on a toy book: the real pages around one small chapter that has everything a chapter may have."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from bookbuilder.paths import UserError
+from bookbuilder.sphinx_site import builder, render, stage
+
+ROOT = Path(__file__).parents[3]
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="40pt" height="20pt" viewBox="0 0 40 20">'
+SVG = f'{HEAD}<path d="M1 19L39 1" stroke="#222222"/></svg>'
+ALT = "A rising line,\nfrom 0 to 1."
+FACTS = {
+    "paper": {
+        "title": "Ordinary Least Squares is a Special Case of Transformer",
+        "authors": "Xiaojun Tan and Yuchen Zhao",
+        "arxiv": "2604.13656",
+        "bibkey": "tan2026ols",
+    },
+    "claim": "One layer of linear attention has weights whose forward pass is $X\\hat B$, the least-squares fit.",
+    "prerequisites": ["linear algebra: the singular value decomposition", "a first course in regression"],
+    "objectives": ["derive the weights from the spectrum of $X^\\top X$", "say what such a layer cannot do"],
+}
+
+
+def row(claim: str, verdict: str, **changes) -> dict:
+    """A ledger row of the toy chapter."""
+    base = {
+        "id": claim,
+        "paper": "toy",
+        "kind": "identity",
+        "statement": "The forward pass equals the fitted values, $\\hat Y = X\\hat B$.",
+        "source": "paper",
+        "where": "§2.1",
+        "paper_value": "equality",
+        "tier": "ci",
+        "device": "cpu",
+        "value": 0.31,
+        "low": None,
+        "high": None,
+        "n": 64,
+        "criterion": "worst gap $\\le 1$ in units of $8\\,n\\epsilon\\kappa$",
+        "verdict": verdict,
+        "seed": 0,
+        "reason": "",
+        "amends": None,
+        "headline": True,
+        "plain": "",
+        "unit": "of its bound",
+        "accept": [None, 1.0],
+        "configuration": {},
+        "terms": "0123456789abcdef",
+        "experiment": "Reach",
+        "proof": "",
+        **{"control": "", "comparison": None, "undecided": None, "horizon": "", "scale": None},
+        **{"made_of": "synthetic", "effect": None, "sees": None},
+    }
+    return base | changes
+
+
+ROWS = [
+    row("TOY-1", "holds", proof="toy-theorem"),
+    row("TOY-2", "fails", kind="counterexample", reason="refuted by a witness"),
+    row("TOY-3", "reported", kind="measured", value=1.28e-05, low=1.1e-05, high=1.4e-05, criterion="reported"),
+    row("TOY-2.a", "holds", amends="TOY-2", source="ours", paper_value="–"),
+    row("TOY-4", "fails", source="digest", reason="as retold; the paper's own text was not seen"),
+    row("TOY-5", "not run", tier="gpu", value=None, n=None, device=None, reason="not recorded at gpu yet"),
+    row("TOY-6", "undecided", kind="statistic", value=0.97, low=0.94, high=1.01, n=20),
+    row("TOY-6", "holds", tier="cpu", kind="statistic", value=0.99, low=0.98, high=1.0, n=2000, headline=False),
+]
+RECORDS = [
+    {
+        "experiment": "Reach",
+        "tier": "cpu",
+        "date": "2026-11-02T08:00:00+00:00",
+        "device": "a desktop CPU",
+        "seconds": 412.0,
+        "peak_memory_mb": 1210.0,
+        "no_commit": "",
+        "state": "unchanged",
+        "reasons": [],
+    },
+    {
+        "experiment": "Capacity",
+        "tier": "gpu",
+        "date": None,
+        "device": None,
+        "seconds": None,
+        "peak_memory_mb": None,
+        "no_commit": None,
+        "state": "missing",
+        "reasons": ["derived record toy Capacity --tier gpu"],
+    },
+]
+FINDING = {
+    "chapter": "toy",
+    "key": "0123",
+    "tier": "ci",
+    "seed": 0,
+    "device": "cpu",
+    "device_name": "2 cores of an x86-64 CPU",
+    "seconds": 41.3,
+    "peak_memory_mb": 690.0,
+    "date": "2026-11-20T09:30:00+00:00",
+    "versions": {"python": "3.11.2", "torch": "2.13.0"},
+    "rows": ROWS,
+    "records": RECORDS,
+}
+PLOTLY = {
+    "data": [{"type": "scatter", "x": [0, 1, 2], "y": [0, 1, 4], "name": "curve"}],
+    "layout": {
+        "meta": {"alt": "A parabola that widens as beta grows."},
+        "template": {"layout": {"colorway": ["red"]}},
+        "xaxis": {"title": {"text": "x"}},
+        "sliders": [
+            {
+                "currentvalue": {"prefix": "beta = "},
+                "steps": [
+                    {"label": str(b), "method": "animate", "args": [[str(b)], {"mode": "immediate"}]} for b in (1, 2, 3)
+                ],
+            }
+        ],
+    },
+    "frames": [{"name": str(b), "data": [{"y": [0, b, 4 * b]}]} for b in (1, 2, 3)],
+}
+THEOREM = """## The identity
+
+:::{admonition} The construction
+:class: paper
+Put the inverse square root of the covariance into all three weights {cite}`tan2026ols`.
+:::
+
+:::{admonition} Rank
+:class: ours
+Full column rank is not needed: a pseudo-inverse does.
+:::
+
+```{prf:theorem} Attention is a projection
+:label: toy-theorem
+:class: retold
+With $L = V\\Lambda^{-1/2}$ the attention matrix is the hat matrix, $A = H$.
+```
+
+```{prf:proof}
+By {eq}`toy-eq`, $A = \\tfrac1n X L L^\\top X^\\top = X(X^\\top X)^{-1}X^\\top$.
+```
+
+$$
+A = \\frac1n (XL)(XL)^\\top = \\frac1n \\sum_{i=1}^{r} \\lambda_i^{-1} X v_i v_i^\\top X^\\top
+$$ (toy-eq)
+
+```{prf:proof}
+Again, by {prf:ref}`toy-theorem`.
+```
+
+{prf:ref}`toy-theorem` is checked below
+(TOY-2, `TOY-2.a`, not TOY-2.b nor `x = TOY-1`
+nor [*TOY-1* elsewhere](https://example.org)), and {numref}`toy-figure` shows both.
+"""
+TABLE = "| mutation | error |\n|---|---|\n| half the $1/n$ | 0.5 |"
+EXERCISE = """## Exercises
+
+```{exercise} Trace
+:label: toy-exercise
+Show that $\\operatorname{tr} A = p$.
+```
+"""
+SOLUTION = """```{solution} toy-exercise
+:label: toy-solution
+:class: dropdown
+The trace of a projector is its rank.
+```"""
+
+
+def cells() -> list:
+    """A chapter's cells as papermill leaves them."""
+    prefix = "application/papermill.record/"
+    glued = new_output("display_data", {f"{prefix}text/plain": "0.3125"})
+    glued.metadata["scrapbook"] = {"name": "toy-gap", "mime_prefix": prefix}
+    figure = new_output("display_data", {"image/svg+xml": SVG, "text/plain": "a line"})
+    figure.metadata["image/svg+xml"] = {
+        "alt": "A rising line,\nfrom 0 to 1.",
+        "provenance": "live at tier ci, run_1 [seed 0]",
+    }
+    caption = {"figure": {"caption": "The attention matrix, $A$.", "name": "toy-figure"}}
+    install = 'try:\n    import derived\nexcept ModuleNotFoundError:\n    print("pip install -e .")'
+    return [
+        new_markdown_cell("# Least squares in one layer\n\n<!-- at a glance -->"),
+        new_code_cell(install),
+        new_code_cell('tier = "ci"\nseed = 0\ndevice = "auto"', metadata={"tags": ["parameters"]}),
+        new_code_cell(
+            '# Parameters\ntier = "ci"\nseed = 7\ndevice = "cpu"\n',
+            metadata={"tags": ["injected-parameters", "remove-cell"]},
+        ),
+        new_markdown_cell(THEOREM),
+        new_code_cell("glue('toy-gap', gap)", outputs=[glued], metadata={"tags": ["remove-output"]}),
+        new_code_cell("show(figure)", outputs=[figure], metadata={"mystnb": caption}),
+        new_markdown_cell("The worst gap is {glue:text}`toy-gap:.2f` bounds."),
+        new_code_cell(
+            "explorer(figure)", outputs=[new_output("display_data", {"application/vnd.plotly.v1+json": PLOTLY})]
+        ),
+        new_markdown_cell(EXERCISE),
+        new_markdown_cell(SOLUTION, metadata={"tags": ["solution"]}),
+        new_code_cell("assert True  # the check", execution_count=7),
+        new_code_cell("table()", outputs=[new_output("display_data", {"text/markdown": TABLE})]),
+        new_markdown_cell("## Claims"),
+        new_code_cell(
+            "report(claims)",
+            outputs=[new_output("display_data", {"text/html": '<table class="chapter-ledger"></table>'})],
+        ),
+    ]
+
+
+def write_chapter(root: Path, more: str = "") -> None:
+    """The toy chapter: source, executed copy, findings. ``more`` is a last markdown cell, the 15th of the source."""
+    notebook = new_notebook(cells=[*cells(), *([new_markdown_cell(more)] if more else [])])
+    notebook.metadata |= {
+        "derived": FACTS,
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+    }
+    for path in (root / "_build/executed/notebooks/toy.ipynb", root / "notebooks/toy.ipynb"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, path)
+        notebook.cells = [c for c in notebook.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+    (root / "_build/findings").mkdir(exist_ok=True)
+    (root / "_build/findings/toy.json").write_text(json.dumps(FINDING), "utf-8")
+
+
+LECTURES = """- show: toy-figure
+  minutes: 5? 20? 80
+- show: toy-theorem
+  minutes: 20 30 60
+  way: prove
+  say: Rank first.
+- show: explorer-1
+  minutes: 5 15 10
+- show: claims
+  minutes: 15 20 20
+- name: Questions
+  minutes: 5 5 10
+"""
+
+
+def write_essay(root: Path) -> None:
+    """In place of One block, a page that runs, as source and as executed."""
+    text = new_markdown_cell(
+        "# One block\n\nOf [toys](../notebooks/toy.ipynb) and [absent ones](../notebooks/absent.ipynb).", id="text"
+    )
+    said = new_output("stream", name="stdout", text="worst gap 1.0e-16, 0.5 of its bound, n = 3\n")
+    for folder, outputs in (("book", []), ("_build/executed/book", [said])):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        code = new_code_cell("check(gap, bound)", id="code", outputs=outputs)
+        notebook = new_notebook(cells=[text, code], metadata={"language_info": {"name": "python"}})
+        nbformat.write(notebook, root / folder / "one_block.ipynb")
+
+
+def write_book(root: Path) -> Path:
+    """A checkout in small: the real pages and settings, one chapter, a package of one file."""
+    shutil.copytree(ROOT / "book", root / "book")
+    shutil.copyfile(ROOT / "_config.yml", root / "_config.yml")
+    toc = (root / "book/_toc.yml").read_text("utf-8").splitlines()
+    first = next(i for i, line in enumerate(toc) if "notebooks/" in line)
+    toc = [line for i, line in enumerate(toc) if "notebooks/" not in line or i == first]
+    toc[first] = toc[first].split("notebooks/")[0] + "notebooks/toy"
+    (root / "book/_toc.yml").write_text("\n".join(toc) + "\n", "utf-8")
+    (root / "src/derived").mkdir(parents=True)
+    (root / "src/derived/__init__.py").write_text('"""Toy."""\n', "utf-8")
+    (root / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[project]\nname = "toy-derived"\nversion = "0.1"\n'
+        '[tool.hatch.build.targets.wheel]\npackages = ["src/derived"]\n',
+        "utf-8",
+    )
+    for name in ("glossary", "welcome", "lectures/courses", "lectures/syllabus"):  # they name the book's chapters
+        (root / f"book/{name}.yml").unlink()
+    write_chapter(root)
+    write_essay(root)
+    (root / "book/lectures/toy.yml").write_text(LECTURES, "utf-8")
+    (root / "tests/papers/toy").mkdir(parents=True)
+    (root / "tests/papers/toy/test_one.py").write_text("# `toy-theorem`\ndef test_it():\n    pass\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A toy book, rendered once."""
+    root = write_book(tmp_path_factory.mktemp("book"))
+    render.render(root)
+    return root
+
+
+@pytest.fixture
+def rendered(book: Path, tmp_path: Path) -> Path:
+    """A copy of it, with its site, that a test may change."""
+    return shutil.copytree(book, tmp_path / "rendered", symlinks=True)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A toy book that a test may change; it has no site yet."""
+    return write_book(tmp_path)
+
+
+def page(root: Path, name: str) -> str:
+    return (root / "_build/html" / name).read_text("utf-8")
+
+
+def test_the_card_is_filled_from_data(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert "at a glance -->" not in text
+    for expected in ("3 min to read", "41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
+        assert expected in text, expected
+    assert 'href="../downloads/toy-student.ipynb"' in text
+    assert "Tan and Zhao, 2026" in text
+
+
+def test_an_essay_is_shown_as_it_ran_and_links_to_the_chapters_of_this_build(book: Path):
+    article = BeautifulSoup(page(book, "book/one_block.html"), "html.parser").article
+    assert article.select_one(".checked").text == "worst gap of 3: 1.0e-16, 0.5 of its bound"
+    links = [link["href"] for link in article.select("p > a.reference")]
+    assert links == ["../notebooks/toy.html"]
+    assert "toys and absent ones." in article.text
+
+
+def test_computed_alt_text_and_provenance_reach_the_figure(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert 'alt="A rising line, from 0 to 1."' in text
+    assert '<span class="provenance">live at tier ci, run_1 [seed 0]</span>' in text
+
+
+def test_numbers_theorems_and_equations_resolve(book: Path):
+    text = page(book, "notebooks/toy.html")
+    for expected in ("0.31</span> bounds", "Theorem 1.1", "Fig. 1.1", "(1.1)", "Exercise 1.1"):
+        assert expected in text, expected
+
+
+def test_proofs_have_no_id_in_common(book: Path):
+    text = page(book, "notebooks/toy.html")
+    proofs = BeautifulSoup(text, "html.parser").select(".proof-fold:has(> summary)")
+    assert [proof.get("id") for proof in proofs] == ["proof-toy-theorem", None]  # the second proves nothing new
+    assert "Proof. " not in text
+    assert 'id="proof"' not in text
+    assert 'id="proof-content"' not in text
+
+
+def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
+    soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    box = soup.find(id="toy-theorem")
+    assert box.select_one(".admonition-title .whose").get_text() == "as retold"
+    assert box.select_one(".admonition-title .headerlink")["href"] == "#toy-theorem"
+    foot = box.select_one(".statement-links")
+    assert foot.select_one("a[title='tests/papers/toy/test_one.py::test_it']")
+    links = [link["href"] for link in foot.select("a")]
+    assert " ".join(foot.get_text().split()).startswith("✓ proved cell test 1 TOY-1")
+    assert links == [
+        "#proof-toy-theorem",
+        "#check-toy-theorem",
+        "../claims/toy.html#test_one.test_it",
+        "../claims/toy.html#TOY-1",
+    ]
+    evidence = BeautifulSoup(page(book, "claims/toy.html"), "html.parser")
+    assert "def test_it" in evidence.find(id="test_one.test_it").pre.get_text()
+    assert "glue" in soup.find(id="check-toy-theorem").get_text()
+    assert soup.find(id="check-toy-theorem")["class"][0] == "cell"
+
+
+def test_one_fault_alone_stops_a_build(fresh: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stage, "_faults", lambda *_: ["toy: one fault"])
+    monkeypatch.setattr(stage, "_stage_extra", lambda *_: {})
+    with pytest.raises(UserError, match=r"^toy: one fault$"):
+        stage.stage(fresh, fresh / "_build", ["toy"])
+
+
+def test_a_build_takes_no_place_that_another_has(tmp_path: Path):
+    for name in ("2", "7", "9.tmp"):
+        (tmp_path / name).mkdir()
+    assert render._next_place(tmp_path) == tmp_path / "8"
+    assert not (tmp_path / "9.tmp").exists(), "a build that was killed"
+
+
+def test_a_stylesheet_of_the_book_is_staged_once(fresh: Path):
+    target = stage._copy(fresh, fresh / "_build", ["toy"])
+    sheets = [path.relative_to(target).as_posix() for path in target.rglob("*.css")]
+    assert sheets
+    assert all(sheet.startswith("_static/") for sheet in sheets)
+
+
+def test_no_file_of_an_earlier_build_stays_in_the_site(fresh: Path):
+    old = fresh / "_build/extra/explorers/toy-explorer-9.js"
+    old.parent.mkdir(parents=True)
+    old.write_text("old")
+    stage._stage_extra(fresh, fresh / "_build")
+    assert not old.exists()
+    assert (fresh / "_build/extra/vendor").is_dir()
+
+
+def test_the_id_of_a_claim_leads_to_its_evidence(book: Path):
+    soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    words = next(p for p in soup.select("article p") if "is checked below" in p.get_text())
+    assert [link["href"] for link in words.select("a[href*='claims/']")] == [
+        "../claims/toy.html#TOY-2",
+        "../claims/toy.html#TOY-2.a",
+    ]
+    assert not words.select("a a"), "a claim's id inside a link is a part of that link"
+
+
+def test_the_place_of_a_claim_names_the_statement_that_it_rests_on(book: Path):
+    pages = {name: BeautifulSoup(page(book, name), "html.parser") for name in ("claims/toy.html", "book/theorems.html")}
+    place = pages["claims/toy.html"].select_one("[data-claim='TOY-1']")
+    stated = place.select_one("a[href='../notebooks/toy.html#toy-theorem']")
+    assert stated.get_text() == "Theorem 1.1"
+    assert "@misc{tan2026ols," in pages["claims/toy.html"].select_one("#bibtex + pre").get_text()
+    row = pages["book/theorems.html"].select_one("tr.statement")
+    assert row.th.a.get_text() == "Theorem 1.1"
+    assert row.select_one("td a")["href"] == "../claims/toy.html#TOY-1"
+
+
+def test_the_check_of_a_statement_leads_back_to_it(book: Path):
+    soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    (link,) = soup.find(id="check-toy-theorem").select(".cell-links a")
+    assert (link["href"], link.get_text()) == ("#toy-theorem", "Theorem 1.1")
+
+
+def test_the_call_that_only_draws_is_not_shown(book: Path):
+    text = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser").select_one("article").get_text()
+    assert "show(figure)" not in text
+    assert "report(claims)" in text
+
+
+def test_the_page_for_teachers_has_each_lecture_by_the_minute(book: Path):
+    soup = BeautifulSoup(page(book, "book/teaching.html"), "html.parser")
+    assert not soup.select("[data-fill]")
+    half, whole, _ = (details.select("tbody tr") for details in soup.select(".lesson")[:3])
+    assert [row.get_text(" ", strip=True) for row in whole] == [
+        "0 20 Fig. 1.1 optional",
+        "20 30 Theorem 1.1 (Attention is a projection) core, prove",
+        "50 15 Explorer core",
+        "65 20 Claims core",
+        "85 5 Questions",
+    ]
+    assert whole[0].a["href"] == "../slides/toy-90.html#s2"
+    assert len(half) == 5
+    for minutes in (50, 90, 180):
+        deck = BeautifulSoup(page(book, f"slides/toy-{minutes}.html"), "html.parser")
+        assert "Rank first." in deck.select(".notes")[1].get_text()
+        assert f'href="../slides/toy-{minutes}.html"' in page(book, "notebooks/toy.html")
+
+
+def test_a_lecture_that_cannot_be_held_is_not_built(fresh: Path):
+    (fresh / "book/lectures/toy.yml").write_text(LECTURES.replace("toy-figure", "toy-nowhere"), "utf-8")
+    with pytest.raises(render.RenderError, match="lecture of 90 minutes: nothing on the page is called toy-nowhere"):
+        render.render(fresh)
+
+
+def test_a_strict_chapter_with_faults_is_not_built(fresh: Path):
+    path = fresh / "notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata["derived"]["edition"] = 2
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError) as error:
+        render.render(fresh)
+    lines = str(error.value).splitlines()
+    assert lines[0].startswith("toy: it lacks the sections In ten minutes, ")
+    assert "toy: 0 claims are told in plain words; one to 8 are wanted" in lines
+    assert lines[-1].startswith("toy: claim TOY-6 rests on no statement; ")
+
+
+def test_a_table_that_a_cell_displays_is_a_table(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert "<td><p>half the <span" in text
+    assert "|---|" not in text
+
+
+def test_a_chapters_own_ledger_is_the_sites(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert 'id="claim-TOY-2.a"' in text
+    assert "chapter-ledger" not in text
+
+
+def test_the_parameters_are_those_of_the_run(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert '<span class="mi">7</span>' in text
+    assert "# Parameters" not in text
+    assert "seed = 0" in (book / "_build/html/downloads/toy.ipynb").read_text("utf-8")
+
+
+def test_an_explorer_needs_nothing_from_outside(book: Path):
+    text = page(book, "notebooks/toy.html")
+    assert 'data-plotly="../vendor/plotly.min.js"' in text
+    assert "A parabola that widens as beta grows." in text
+    scripts = [file.read_text("utf-8") for file in (book / "_build/html").rglob("*.js")]
+    (figure,) = [script for script in scripts if script.startswith("(window.EXPLORERS")]
+    assert '"template"' not in figure
+    assert (book / "_build/html/vendor/plotly.min.js").stat().st_size > 1e6
+    assert not (book / "_build/html/_static/plotly.min.js").exists()
+
+
+def test_downloads_are_clean_and_say_how_to_install(book: Path):
+    folder = book / "_build/html/downloads"
+    (wheel,) = folder.glob("*.whl")
+    full, student = (nbformat.read(folder / name, as_version=4) for name in ("toy.ipynb", "toy-student.ipynb"))
+    nbformat.validate(full)
+    assert f"pip install ./{wheel.name}" in full.cells[1].source
+    assert "at a glance" not in full.cells[0].source
+    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in full.cells)
+    assert len(full.cells) - len(student.cells) == 1
+    assert "trace of a projector" in str(full)
+    assert "trace of a projector" not in str(student)
+    assert len(json.loads((folder / "ledger.json").read_text("utf-8"))) == len(ROWS)
+
+
+def test_without_an_address_nothing_points_to_a_repository(book: Path):
+    for name in ("notebooks/toy.html", "book/intro.html"):
+        text = page(book, name)
+        assert "colab" not in text
+        assert "mybinder" not in text
+        assert "github.com" not in text
+
+
+def test_the_address_alone_brings_launch_edit_and_issue_links(fresh: Path):
+    config = (fresh / "_config.yml").read_text("utf-8")
+    assert '  url: ""' in config
+    (fresh / "_config.yml").write_text(config.replace('  url: ""', "  url: https://github.com/some/where"), "utf-8")
+    render.render(fresh)
+    text = page(fresh, "notebooks/toy.html")
+    for expected in (
+        "https://colab.research.google.com/github/some/where/blob/downloads/toy-student.ipynb",
+        "https://github.com/some/where/edit/main/notebooks/toy.ipynb",
+        "https://github.com/some/where/issues/new",
+    ):
+        assert expected in text, expected
+    tested = "https://github.com/some/where/blob/main/tests/papers/toy/test_one.py#L2"
+    assert tested in page(fresh, "claims/toy.html")
+    clean = (fresh / "_build/html/downloads/toy.ipynb").read_text("utf-8")
+    assert "pip install git+https://github.com/some/where" in clean
+
+
+def test_shared_links_are_absolute_where_the_address_of_the_site_is_set_and_relative_where_not(fresh: Path, book: Path):
+    config = (fresh / "_config.yml").read_text("utf-8")
+    assert 'ogp_site_url: ""' in config
+    address = "https://some.where/book/"
+    (fresh / "_config.yml").write_text(config.replace('ogp_site_url: ""', f'ogp_site_url: "{address}"'), "utf-8")
+    (fresh / "book/welcome.yml").write_text("sphere: toy\nchapters: {}\npaths: []\n", "utf-8")
+    render.render(fresh)
+    for name in ("book/intro.html", "notebooks/toy.html", "book/ledger.html"):
+        assert shared(fresh, name)["og:url"] == [address + name]
+        assert "og:url" not in shared(book, name)
+    for name in ("book/intro.html", "notebooks/toy.html", "index.html"):
+        assert shared(fresh, name)["og:image"] == [f"{address}cards/toy.png"]
+    assert shared(book, "notebooks/toy.html")["og:image"] == ["../cards/toy.png"]
+
+
+def shared(root: Path, name: str) -> dict[str, list[str]]:
+    """What a shared link to a page shows, by the name of its tag."""
+    found: dict[str, list[str]] = {}
+    for tag in BeautifulSoup(page(root, name), "html.parser").select("meta[property^='og:']"):
+        found.setdefault(tag["property"], []).append(tag["content"])
+    return found
+
+
+def test_nothing_changed_means_nothing_done(book: Path):
+    before = os.readlink(book / "_build/html")
+    assert not render.render(book).built
+    assert os.readlink(book / "_build/html") == before
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "book/intro.md",
+        "book/_static/book.css",
+        "_config.yml",
+        "results/toy/Reach/cpu/record.json",
+        "src/derived/__init__.py",
+        "notebooks/toy.ipynb",
+        "tests/papers/toy/test_one.py",
+        "_build/executed/notebooks/toy.ipynb",
+        "_build/findings/toy.json",
+    ],
+)
+def test_the_key_follows_every_input(fresh: Path, changed: str):
+    before = render.site_key(fresh, fresh / "_build", ["toy"])
+    path = fresh / changed
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write("\n")
+    assert render.site_key(fresh, fresh / "_build", ["toy"]) != before
+
+
+BROKEN = {
+    "no-such-equation": "See {eq}`no-such-equation`.",
+    "no-such-theorem": "See {prf:ref}`no-such-theorem`.",
+    "no-such-figure": "See {numref}`no-such-figure`.",
+    "no-such-number": "The gap is {glue:text}`no-such-number`.",
+    "nobody1900": "As shown {cite}`nobody1900`.",
+    "no-such-place": "See [there](#no-such-place).",
+    "no_such_page": "See [there](no_such_page.md).",
+    "no-such-directive": "```{no-such-directive}\n```",
+}
+
+
+def test_broken_references_name_page_cell_and_cause_and_leave_the_good_site(rendered: Path):
+    good = page(rendered, "notebooks/toy.html")
+    text = "\n\n".join(BROKEN.values())
+    write_chapter(rendered, more=text)
+    with pytest.raises(render.RenderError) as caught:
+        render.render(rendered)
+    assert "Traceback" not in str(caught.value)
+    said = str(caught.value).splitlines()
+    for cause in BROKEN:
+        lines = [line for line in said if cause in line]
+        assert lines, (cause, said)
+        assert all(line.startswith("notebooks/toy.ipynb") for line in lines), lines
+    line = 1 + text[: text.index("no-such-place")].count("\n")
+    assert any(each.startswith(f"notebooks/toy.ipynb, cell 15, line {line}: ") for each in said), said
+    assert page(rendered, "notebooks/toy.html") == good
+
+
+def test_a_killed_build_leaves_the_good_site(rendered: Path):
+    """Killed before it reads, before it builds, and before the new site takes the place of the old one."""
+    good = page(rendered, "notebooks/toy.html")
+    write_chapter(rendered, more="A new last line.")
+    for moment in ("stage", "build_html", "swap"):
+        code = (
+            "import os, signal, sys; from pathlib import Path; from bookbuilder.sphinx_site import render\n"
+            f"render.{moment} = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "render.render(Path(sys.argv[1]))"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(rendered)], cwd=ROOT)
+        assert done.returncode == -signal.SIGKILL, moment
+        assert page(rendered, "notebooks/toy.html") == good, moment
+    render.render(rendered)
+    assert "A new last line." in page(rendered, "notebooks/toy.html")
+    assert len(list((rendered / "_build/sites").iterdir())) == 1
+
+
+def test_the_swap_never_leaves_a_gap(tmp_path: Path):
+    """The link is replaced, not removed and made again."""
+    inodes = []
+    for name in ("1", "2"):
+        (tmp_path / "sites" / name).mkdir(parents=True)
+        (tmp_path / "sites" / name / "index.html").write_text(name, "utf-8")
+        render.swap(tmp_path, tmp_path / "sites" / name)
+        inodes.append((tmp_path / "html").lstat().st_ino)
+    assert (tmp_path / "html/index.html").read_text("utf-8") == "2"
+    assert inodes[0] != inodes[1]
+    assert [path.name for path in (tmp_path / "sites").iterdir()] == ["2"]
+    assert os.readlink(tmp_path / "html") == "sites/2"  # relative: the folder can be moved
+
+
+def test_a_chapter_that_did_not_run_is_named_with_the_command(fresh: Path):
+    (fresh / "_build/executed/notebooks/toy.ipynb").unlink()
+    with pytest.raises(render.RenderError, match="make site CHAPTERS=toy"):
+        render.render(fresh)
+
+
+def test_a_chapter_without_a_notebook_is_named(fresh: Path):
+    (fresh / "notebooks/toy.ipynb").unlink()
+    with pytest.raises(render.RenderError, match=r"toy: book/_toc.yml lists the chapter, but notebooks/toy.ipynb"):
+        render.render(fresh)
+
+
+def test_missing_facts_and_card_are_named(fresh: Path):
+    path = fresh / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    del notebook.metadata["derived"]["claim"]
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match=r'toy: the notebook\'s metadata "derived" lacks claim'):
+        render.render(fresh)
+    notebook.metadata["derived"]["claim"] = "It is."
+    notebook.cells[0].source = "# Title"
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match="exactly one markdown cell, found 0"):
+        render.render(fresh)
+
+
+ERRATUM = {"said": "$A = I$", "where": "§2", "right": "$A = H$", "who": "we", "checked": "TOY-2.a"}
+
+
+def change_metadata(root: Path, **facts) -> None:
+    path = root / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook["metadata"]["derived"].update(facts)
+    nbformat.write(notebook, path)
+
+
+def test_errata_have_a_place_and_are_whole(fresh: Path):
+    change_metadata(fresh, errata=[ERRATUM])
+    with pytest.raises(render.RenderError, match=r"the line <!-- errata --> must be in one markdown cell"):
+        render.render(fresh)
+    write_chapter(fresh, "## Errata\n\n<!-- errata -->")
+    change_metadata(fresh, errata=[ERRATUM])
+    render.render(fresh)
+    assert "\\(A = H\\)" in page(fresh, "notebooks/toy.html")
+    change_metadata(fresh, errata=[ERRATUM | {"who": ""}])
+    with pytest.raises(render.RenderError, match=r"lacks errata\[0\].who"):
+        render.render(fresh)
+
+
+def test_findings_of_an_earlier_edition_are_refused(fresh: Path):
+    old = [{name: value for name, value in each.items() if name != "unit"} for each in ROWS]
+    (fresh / "_build/findings/toy.json").write_text(json.dumps(FINDING | {"rows": old}), "utf-8")
+    with pytest.raises(render.RenderError, match="toy: its findings are of an earlier edition"):
+        render.render(fresh)
+
+
+def test_an_explorer_without_words_is_refused(fresh: Path):
+    path = fresh / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    del notebook.cells[8].outputs[0].data["application/vnd.plotly.v1+json"]["layout"]["meta"]
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match="toy: cell 8: an explorer has no description"):
+        render.render(fresh)
+
+
+def test_warnings_are_read_line_by_line(tmp_path: Path):
+    stderr = (
+        f"{tmp_path}/notebooks/x.ipynb:30003: WARNING: undefined label: 'a' [ref.ref]\n"
+        f"\x1b[91m{tmp_path}/book/intro.md:7: ERROR: Unknown directive\x1b[39;49;00m\n"
+        "WARNING: the whole site\nDeprecationWarning: never mind\nbuild finished with problems, 3 warnings.\n"
+    )
+    assert builder.read_warnings(stderr, tmp_path) == [
+        "notebooks/x.ipynb, cell 3, line 2: undefined label: 'a' [ref.ref]",
+        "book/intro.md, line 7: Unknown directive",
+        "site: the whole site",
+    ]
+
+
+def test_a_builder_that_stops_says_why_in_one_line(fresh: Path):
+    config = (fresh / "_config.yml").read_text("utf-8")
+    (fresh / "_config.yml").write_text(config.replace("sphinx_design", "no_such_extension"), "utf-8")
+    with pytest.raises(render.RenderError, match=r"^[^\n]*no_such_extension[^\n]*$"):
+        render.render(fresh)
+    assert not (fresh / "_build/html").exists()
+
+
+def test_settings_that_are_no_yaml_are_named(fresh: Path):
+    with (fresh / "_config.yml").open("a") as file:
+        file.write("      no_such_folder: {\n")
+    with pytest.raises(render.RenderError, match=r"^_config.yml, line \d+: mapping values are not allowed in this"):
+        render.render(fresh)
+
+
+def test_formulas_of_docstrings_are_no_marks_of_sphinx():
+    from bookbuilder.sphinx_site.sphinx_ext import escape_formulas
+
+    lines = ["a * b and |x| with ``s * t`` and q_", "", ">>> 2 * 3", "6", "", "x_1 * y"]
+    escape_formulas(None, "function", "f", None, None, lines)
+    assert lines == [r"a \* b and \|x\| with ``s * t`` and q\_", "", ">>> 2 * 3", "6", "", r"x_1 \* y"]
+
+
+def test_a_broken_bibliography_is_named_and_nothing_unfinished_stays(fresh: Path):
+    (fresh / "book/references.bib").write_text("@article{one,\n  title = {A title\n", "utf-8")
+    with pytest.raises(render.RenderError) as error:
+        render.render(fresh)
+    assert str(error.value).startswith("the site builder stopped: book/references.bib: pybtex.")
+    assert "syntax error in line 2" in str(error.value)
+    assert not list((fresh / "_build/sites").glob("*.tmp"))
+
+
+@pytest.mark.parametrize("name", ["title", "authors", "bibkey"])
+def test_a_paper_without_its_facts_is_not_built(fresh: Path, name: str):
+    path = fresh / "_build/executed/notebooks/toy.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata["derived"]["paper"][name] = ""
+    nbformat.write(notebook, path)
+    with pytest.raises(render.RenderError, match=f'metadata "derived" lacks paper.{name}'):
+        render.render(fresh)
