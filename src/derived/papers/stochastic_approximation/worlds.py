@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
@@ -84,7 +85,7 @@ class Worlds(Experiment):
     """
 
     replicas: int = 200
-    steps: int = 2**15
+    steps: int = 2**14
     points: int = 16
 
     tiny: ClassVar = {"replicas": 5, "steps": 256}
@@ -143,7 +144,7 @@ class EarlyData(Experiment):
             late = self.listen(coins, after, self.late, epsilon, generator)[0].to(device, dtype)
             found.append(robbins_monro(to_data, late, StepSize.power(), torch.zeros_like(late[0])).x[-1].cpu())
         x = torch.stack(found)
-        exact = torch.tensor([[agreement(self.early, gap, self.late, epsilon)] for gap in self.gaps])
+        exact = np.array([[agreement(self.early, gap, self.late, epsilon)] for gap in self.gaps])
         columns = {"named": torch.where(named, *coins.biases), "x": x, "agrees": (x > 0.5) == named, "predicted": exact}
         return rows({"gap": self.gaps, "replicate": range(self.replicas)}, columns)
 
@@ -196,7 +197,7 @@ CLAIMS = (
         **DISTANCE,
         control=measure.mean("abs(x - annealed)", END.format("one")),
     ),
-    on_page("SA-2.f", horizon="$n=2^{15}$"),
+    on_page("SA-2.f", horizon="$n=2^{14}$"),
     on_page(
         "SA-3.a",
         source="digest",
