@@ -149,7 +149,7 @@ CLAIMS = (
         judged_at=RECORDED,
         plain="With steps well above 1/n a learner swings more and more often where stays are long, and settles where they are short.",
         control=measure.mean("trend", "data == 'shuffled'", unit=["beta", "replicate"], by=["side"], decides=lowest),
-        horizon="$N=2^{14}$ at tier cpu",
+        horizon="$N=2^{14}$",
     ),
 )
 
@@ -167,10 +167,11 @@ def phase(diagram: pd.DataFrame, paths: pd.DataFrame, beta: float = 1.5, alphas:
         late = path[path["n"] > path["n"].max() / 2]["x"]
         far.append(f"alpha {alpha:g}: from {late.min():.2f} to {late.max():.2f}")
     heard = one.drop_duplicates("n").sort_values("n")
-    left.fill_between(heard["n"], 0, 1, where=heard["y"] == 1, step="mid", color=MUTED, alpha=0.13, linewidth=0)
+    left.fill_between(heard["n"], -0.14, -0.07, where=heard["y"] == 1, step="mid", color=MUTED, linewidth=0)
+    beside(left, heard["n"].max(), -0.105, "stream", MUTED, fontsize=8)
     left.axhline(0.5, **THEORY)
-    left.set(xlabel="$n$ (grey: the stream is at 1)", ylabel="what the learner believes", ylim=(-0.03, 1.03))
-    left.legend(fontsize=8, loc="lower right", framealpha=0.8, frameon=True)
+    left.set(xlabel="$n$ (grey: the stream is at 1)", ylabel="what the learner believes", ylim=(-0.17, 1.03))
+    left.legend(fontsize=8, loc="upper right", framealpha=0.8, frameon=True)
     panel_label(left, "same stream: one learner settles, one swings")
     best = largest(diagram)
     top = best[best["N"] == best["N"].max()]

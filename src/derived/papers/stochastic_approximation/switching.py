@@ -208,7 +208,7 @@ CLAIMS = (
     unseen(
         "SA-13",
         r"Stochastic approximation in non-Markovian environments is an analytic frame for attention in transformers and for continual learning.",
-        "A programme, not a statement that could be checked; what can be tested of it are our own statements SA-8 to SA-11.",
+        "It cannot be judged here: a programme, and not a statement that could be checked. Our own statements SA-8 to SA-11 test what could follow from it.",
         source="paper",
         where="abstract",
         plain="The theory frames what attention and continual learning do.",
@@ -234,7 +234,7 @@ def trade_off(rows: pd.DataFrame) -> Figure:
     ax.set(xscale="log", xlabel=r"changes per step over step size, $\varepsilon/a$", ylabel="variance of $x$")
     ax.set_ylim(0, 1.08)
     ax.legend(fontsize=9, loc="lower left")
-    beside(ax, 0.03, 0.86, "plastic: follows its world", BLUE, (0, 0), fontsize=9)
+    beside(ax, 0.006, 0.82, "plastic: follows\nits world", BLUE, (0, 0), fontsize=9)
     beside(ax, 1.3, 0.16, "rigid: averages\nthe worlds", RED, (0, 0), fontsize=9, ha="right")
     panel_label(ax, "one ratio says whether a learner is plastic or rigid")
     words = [f"epsilon over a {e / a:.2g}: {value:.3f}" for (a, e), value in means.items()]
@@ -255,9 +255,9 @@ def switches(rows: pd.DataFrame) -> Figure:
             f"{name}, {late['current'].mean():.3f} on the coin that is heard, {late['other'].mean():.3f} on the other"
         )
         last = ax.containers[-1].lines[0]
-        beside(ax, last.get_xdata()[-1], last.get_ydata()[-1], name, color)
+        beside(ax, last.get_xdata()[-1], last.get_ydata()[-1], name, color, (6, 3))
     ax.axhline(guess(), **THEORY)
-    beside(ax, 0, guess(), "even guess", shift=(4, -8), fontsize=9)
+    beside(ax, rows["tokens"].max() / 1000, guess(), "even guess", shift=(6, -9), fontsize=9)
     ax.set(yscale="log", xlabel="thousand tokens read", ylabel="excess on both coins (nats)")
     ax.set_xlim(0, 1.3 * ax.get_xlim()[1])
     plain_log(ax.yaxis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5))

@@ -237,7 +237,7 @@ def fan(rows: pd.DataFrame) -> Figure:
     axes[0].set_ylabel("$x_n$")
     for k, root in rows.groupby("world")["root"].first().items():
         beside(axes[0], rows["n"].max(), root, f"world {k + 1}: {root:g}", COLOURS[k], (-4, 6), ha="right")
-    beside(axes[1], rows["n"].max(), annealed, f"mean field: {annealed:.2f}", INK, (-4, -12), ha="right")
+    beside(axes[1], rows["n"].max(), annealed, f"mean field: {annealed:.2f}", INK, (-4, -28), ha="right")
     plain_log(axes[0].xaxis, [10**k for k in range(5) if 10**k <= rows["n"].max()])
     figure.set_label(
         f"Paths of learners against time. Mean ends, {'; '.join(words)}. The root of the mean field is {annealed:.2f}; "
