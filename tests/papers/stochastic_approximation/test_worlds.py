@@ -57,7 +57,8 @@ def test_claims_and_their_controls():
     """At most ten are ours; each that is judged by rows has a control, each of the paper's is there."""
     ours = [claim for claim in CLAIMS if claim.source == "ours"]
     assert len(ours) <= 10
-    assert {claim.id for claim in CLAIMS} - {claim.id for claim in ours} == {"SA-1.a", "SA-2.a", "SA-3.a", "SA-13"}
+    theirs = [claim.id for claim in CLAIMS if claim.source in ("paper", "digest")]
+    assert theirs == ["SA-1.a", "SA-2.a", "SA-3.a", "SA-13"]
     assert all(callable(claim.control) for claim in CLAIMS if claim.experiment)
 
 

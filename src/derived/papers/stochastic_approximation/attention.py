@@ -150,6 +150,7 @@ CLAIMS = (
         "largest distance to the distribution function of Beta(2, 3) (interval: DKW)",
         at_most(0.05),
         unit="probability",
+        source="prior",
         plain="A model that averages over its own output settles, at a random point.",
         control=distribution_distance("level", "feed == 'prompt alone'"),
         horizon="$n=1{,}000$",

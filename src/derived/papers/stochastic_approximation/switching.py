@@ -190,7 +190,9 @@ def relief(arm: str, step: str = "chosen", part: str = "test") -> measure.Measur
 
 CLAIMS = (
     on_page(
-        "SA-11.b", plain="A constant step is plastic or rigid by one ratio: that of the rate of change to the step."
+        "SA-11.b",
+        source="prior",
+        plain="A constant step is plastic or rigid by one ratio: that of the rate of change to the step.",
     ),
     statistic(
         "SA-11.g",

@@ -205,7 +205,7 @@ CLAIMS = (
         plain="Which limit is found was settled in the remote past.",
         horizon="a gap of $20{,}000$ steps",
     ),
-    on_page("SA-3.b"),
+    on_page("SA-3.b", source="prior"),
 )
 
 
