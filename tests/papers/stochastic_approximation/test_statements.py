@@ -231,6 +231,21 @@ def test_larger_steps_need_smaller_sums(draw, alpha):
         assert (found <= 2 + alpha * length * start ** (alpha - 1) + 1e-9).all()
 
 
+@pytest.mark.parametrize(("gamma", "settles"), [(0.4, True), (0.9, False)])
+def test_blocks_that_grow_are_averaged_by_steps_that_fall_more_slowly(gamma, settles):
+    """`sa-larger`, in plain numbers and without chance: blocks of zeros and ones in turn, one that begins at n has the
+    length n^gamma, so that the centred sums are of that order; steps n^-0.7 settle for gamma below 0.7 alone."""
+    x, n, value, late = 0.0, 1, 0, []
+    while n < 200_000:
+        for _ in range(max(1, int(n**gamma))):
+            x += n**-0.7 * (value - x)
+            n += 1
+            late.append(x) if n > 50_000 else None
+        value = 1 - value
+    assert (max(abs(x - 0.5) for x in late) < 0.05) == settles
+    assert (max(late) - min(late) > 0.9) != settles
+
+
 def test_long_stays_end_below_the_line_alone():
     """`sa-heavy`: the expected number of long stays in [N, 2N) grows as N^{1 - alpha beta}: for ever iff
     alpha beta <= 1; mean stay 1 + zeta(beta)."""
