@@ -34,7 +34,6 @@ from torch.nn.functional import conv1d, pad
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.model.baselines import delta_rule, gated_linear_attention, linear_attention
 from derived.papers.in_place_ttt.model.forms import depthwise_target, gated_mlp_keys, in_place_ttt
-from derived.papers.in_place_ttt.model.module import in_place_ttt_layer
 
 LR = 0.01
 
@@ -55,10 +54,11 @@ def _with_gradients(layer, inputs: tuple) -> list[torch.Tensor]:
 
 
 def one_state(inputs: tuple) -> list[torch.Tensor]:
-    """in_place_ttt_layer, one running state"""
+    """in_place_ttt, one running state"""
 
     def layer(x, source, w_gate, w_up, kernel, projection, w_down, chunk):
-        return in_place_ttt_layer(x, source, w_gate, w_up, kernel, projection, w_down, LR, chunk)
+        keys, values = gated_mlp_keys(x, w_gate, w_up), depthwise_target(source, kernel, projection, chunk=chunk)
+        return in_place_ttt(keys, values, w_down, LR, chunk)
 
     return _with_gradients(layer, inputs)
 
