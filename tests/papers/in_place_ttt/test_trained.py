@@ -288,8 +288,9 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert (bare["other"] == bare["test"]).all()
     assert set(rows[Documents]["arm"]) == {"window", "ttt", "placebo", "gla", "delta", "lact"}
     assert np.isfinite(rows[Documents]["loss"]).all()
-    assert set(rows[WarmStart]["start"]) == {"static", "zero", "placebo"}
-    assert (rows[WarmStart]["first"] == rows[WarmStart]["base"]).all()
+    warm = rows[WarmStart]
+    assert set(warm["start"]) == {"static", "zero", "random", "placebo"}
+    assert ((warm["first"] == warm["base"]) == (warm["start"] != "random")).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
     by_steps = rows[Tuned].groupby("steps")["arm"].agg(set).tolist()
     assert by_steps == [{"ttt", "token", "gla", "delta", "lact"}, {"window", "ttt", "placebo"}]
@@ -303,9 +304,10 @@ def test_every_arm_and_rate_has_its_rows(rows):
 def test_the_figures_say_in_words_what_they_show(rows):
     """Of rows whose values are known."""
     seen = {kind: each.assign(recorded=True, tier="cpu") for kind, each in rows.items()}
-    label = recall.recall(seen[Recall].assign(test=0.75), seen[MemoryOff].assign(off=0.25), 0.3).get_label()
-    assert "one block, writes what comes next 0.75; " in label
-    assert "memory off as it is read 0.25" in label
+    found = seen[MemoryOff].assign(test=0.75, off=0.25, other=0.5)
+    assert "trained with a memory 0.75; memory off as it reads 0.25; another text's memory 0.50" in (
+        recall.switched(found, 0.3).get_label()
+    )
     label = documents.documents(seen[Documents].assign(loss=1.5, off=2.0)).get_label()
     assert "5 steps, In-Place TTT 1.500" in label.replace("2 steps", "5 steps")
     assert "memory off 2.000" in label

@@ -15,37 +15,31 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from derived.lab.claims import RECORDED, at_least, statistic, unseen
 from derived.lab.experiment import rows
-from derived.lab.measure import Measure, chosen
+from derived.lab.measure import Measure, chosen, lowest
 from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, PINK, RED, apart, beside, largest, mean_and_reach, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 from derived.lab.training import mean_cross_entropy
 
+from . import trained
 from .data import bigram_documents, bigram_floor
 from .model.network import Memory, Size, SmallLM, of_another_text
-from .trained import (
-    CI,
-    CPU,
-    FLAT,
-    PAIRED,
-    SHORT,
-    Trained,
-    as_many_parameters,
-    at_chosen_rate,
-    build,
-    ends_of,
-    fit,
-    if_flat,
-    least_difference,
-    lost_when_off,
-)
+
+
+@torch.no_grad()
+def key_cosine(model: SmallLM, ids: Tensor) -> Tensor:
+    """The mean cosine (R,) of the last block's keys of two different tokens that stand at one place of two texts."""
+    keys, unlike = normalize(model.last_keys(ids), dim=-1), ids != ids.roll(1, dims=-2)
+    cosines = (keys * keys.roll(1, dims=-3)).sum(dim=-1)
+    return ((cosines * unlike).sum(dim=(-2, -1)) / unlike.sum(dim=(-2, -1))).double().cpu()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bigrams(Trained):
+class Bigrams(trained.Trained):
     """Models of documents with private bigrams; what they share."""
 
     vocabulary: int = 128
@@ -67,7 +61,7 @@ class Bigrams(Trained):
             ids = self.texts(self.batch, generator, device)
             return mean_cross_entropy(model(ids[..., :-1], change), ids[..., 1:])
 
-        return fit(model, loss, steps=steps, rate=rate)
+        return trained.fit(model, loss, steps=steps, rate=rate)
 
     @torch.no_grad()
     def final_loss(self, model: SmallLM, ids: Tensor, context: int, change=None) -> Tensor:
@@ -91,7 +85,8 @@ class Documents(Bigrams):
     factor of 1.6 around the one that a pilot preferred for it.
 
     Rows: arm, steps, rate, replicate, context, loss (nats per token), valid, test, off, floor, parameters, the mean
-    training loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat.
+    training loss of the last tenth (late) and of the tenth before it (before), to see whether the curve is flat, and
+    the mean cosine of the last block's keys of different tokens in different texts, at the start and in the end.
     """
 
     contexts: tuple[int, ...] = (0, 64, 128, 256, 448)
@@ -102,10 +97,10 @@ class Documents(Bigrams):
 
     RATE: ClassVar = {"window": 1e-2, "ttt": 4e-3, "placebo": 4e-3, "gla": 4e-3, "delta": 1e-2, "lact": 1e-2}
     tiers: ClassVar = {
-        "ci": {**CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "few": 5, "steps": 10, "rates": (1.0,)},
+        "ci": {**trained.CI, "vocabulary": 6, "final": 8, "contexts": (0, 24), "few": 5, "steps": 10, "rates": (1.0,)},
         "cpu": {
-            **{**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8, "contexts": (0, 4, 8, 16, 32)},
-            **{"few": 240, "steps": 1200, "rates": (1 / 1.6, 1.0, 1.6)},
+            **{**trained.SHORT, "contexts": (0, 4, 8, 16, 32), "few": 240, "steps": 1200},
+            "rates": (1 / 1.6, 1.0, 1.6),
         },
         "gpu": {},
     }
@@ -121,13 +116,14 @@ class Documents(Bigrams):
         writes = arm in ("ttt", "placebo")
         memories = {i: Memory(chunk=self.chunk) for i in range(self.depth)} if writes else {}
         mixer = "window" if writes else arm
-        return as_many_parameters(self.size(self.vocabulary, self.depth, memories, mixer=mixer), fullest)
+        return trained.as_many_parameters(self.size(self.vocabulary, self.depth, memories, mixer=mixer), fullest)
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         arm, steps = condition["arm"], condition["steps"]
         change = of_another_text if arm == "placebo" else None
-        model = build(self.arm(arm), self.networks, seed, device, dtype)
+        model = trained.build(self.arm(arm), self.networks, seed, device, dtype)
         ids = self.texts(self.judged, stream(seed, "documents", "test"), device)
+        untrained = key_cosine(model, ids)
         losses = self.train(model, seed, device, condition["rate"], steps, change=change)
         columns = {
             "loss": torch.stack([self.final_loss(model, ids, context, change) for context in self.contexts], dim=-1),
@@ -135,7 +131,9 @@ class Documents(Bigrams):
             "off": self.judge(model, seed, device, torch.zeros_like)["test"],
             "floor": bigram_floor(self.vocabulary),
             "parameters": model.parameters_each,
-            **{name: each.unsqueeze(-1) for name, each in ends_of(losses).items()},
+            **{name: each.unsqueeze(-1) for name, each in trained.ends_of(losses).items()},
+            "cosine_untrained": untrained.unsqueeze(-1),
+            "cosine": key_cosine(model, ids).unsqueeze(-1),
         }
         return rows({"replicate": range(self.networks), "context": self.contexts}, columns)
 
@@ -181,7 +179,7 @@ class Tuned(Documents):
         if arm != "token":
             return super().arm(arm)
         bare = {i: Memory("none", chunk=self.chunk) for i in range(self.depth)}
-        return as_many_parameters(self.size(self.vocabulary, self.depth, bare), super().arm("lact"))
+        return trained.as_many_parameters(self.size(self.vocabulary, self.depth, bare), super().arm("lact"))
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         return super().run(condition, seed=seed + 2, device=device, dtype=dtype)
@@ -202,21 +200,22 @@ class WarmStart(Bigrams):
     depth: int = 2
     rates: tuple[float, ...] = (2.5e-3, 4e-3, 6.3e-3)
 
-    tiers: ClassVar = {"ci": {**CI, "vocabulary": 6, "final": 8, "pretraining": 3}, "gpu": {}}
-    tiers |= {"cpu": {**CPU, **SHORT, "length": 40, "vocabulary": 6, "final": 8, "steps": 600, "pretraining": 1200}}
-    tiers["cpu"]["rates"] = (2.5e-3, 4e-3, 6.3e-3)
+    tiers: ClassVar = {"ci": {**trained.CI, "vocabulary": 6, "final": 8, "pretraining": 3}, "gpu": {}}
+    tiers |= {"cpu": {**trained.SHORT, "steps": 600, "pretraining": 1200, "rates": (2.5e-3, 4e-3, 6.3e-3)}}
 
     def conditions(self) -> list[dict]:
-        return [{"start": start} for start in ("static", "zero", "placebo")]
+        return [{"start": start} for start in ("static", "zero", "random", "placebo")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        base = build(self.size(self.vocabulary, self.depth, {}), self.networks, seed, device, dtype)
+        base = trained.build(self.size(self.vocabulary, self.depth, {}), self.networks, seed, device, dtype)
         self.train(base, seed, device, self.pretraining_rate, self.pretraining, "before")
-        change = of_another_text if condition["start"] == "placebo" else None
-        memories = {} if condition["start"] == "static" else {self.depth - 1: Memory(chunk=self.chunk)}
+        start, change = condition["start"], None
+        if start == "placebo":
+            start, change = "zero", of_another_text
+        memories = {} if start == "static" else {self.depth - 1: Memory(chunk=self.chunk, start=start)}
         tables = []
         for rate in self.rates:
-            model = build(self.size(self.vocabulary, self.depth, memories), self.networks, seed, device, dtype)
+            model = trained.build(self.size(self.vocabulary, self.depth, memories), self.networks, seed, device, dtype)
             model.load_state_dict(base.state_dict(), strict=False)  # all but kernel and projection
             columns = {"base": self.judge(base, seed, device)["test"]}
             columns["first"] = self.judge(model, seed, device, change)["test"]
@@ -232,13 +231,29 @@ class WarmStart(Bigrams):
 
 def at_plateau(measure: Measure, *arms: str) -> Measure:
     """The measure on models that were trained for all steps, if they are flat there."""
-    flat = if_flat(measure, *(f"arm == '{arm}'" for arm in arms))
+    flat = trained.if_flat(measure, *(f"arm == '{arm}'" for arm in arms))
     return lambda rows: flat(chosen(rows, "steps == steps.max()"))
 
 
 def ahead(arm: str, *rivals: str) -> Measure:
     """The loss of a rival less that of an arm, in the pair where it is least."""
-    return least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in rivals])
+    return trained.least_difference([(f"arm == '{rival}'", f"arm == '{arm}'") for rival in rivals])
+
+
+def behind_when_off(*rivals: str) -> Measure:
+    """The loss of a rival less that of In-Place TTT with its memory off, in the pair where it is least."""
+
+    def measure(rows: pd.DataFrame) -> Estimate:
+        level, off = 1 - (1 - stats.LEVEL) / len(rivals), at_best_rate(rows, "arm == 'ttt'", "min")["off"]
+        losses = (at_best_rate(rows, f"arm == '{rival}'", "min")["test"] for rival in rivals)
+        return lowest([stats.mean(loss - off, level) for loss in losses])
+
+    return measure
+
+
+def guessed(rows: pd.DataFrame) -> Estimate:
+    """The loss of the model continued as it was less that of an even guess."""
+    return stats.mean(at_best_rate(rows, "start == 'static'", "min")["test"] - np.log(WarmStart.at("cpu").vocabulary))
 
 
 def soon(measure: Measure) -> Measure:
@@ -249,6 +264,11 @@ def soon(measure: Measure) -> Measure:
 def all_steps(measure: Measure) -> Measure:
     """The measure on models that were trained for all steps."""
     return lambda rows: measure(chosen(rows, "steps == steps.max()"))
+
+
+def lost(arm: str) -> Measure:
+    """What an arm loses by the switch, less half of its gain over window attention, after all steps."""
+    return all_steps(trained.lost_when_off(f"arm == '{arm}'", "arm == 'window'", "test", "min"))
 
 
 def refuted_by_one(rows: pd.DataFrame) -> Estimate:
@@ -279,12 +299,13 @@ CLAIMS = (
         "on the last block of a document than window attention alone.",
         Tuned,
         at_plateau(ahead("ttt", "window"), "window", "ttt"),
-        "loss of window attention less that of In-Place TTT on it; " + PAIRED.format("one pair") + FLAT,
+        "loss of window attention less that of In-Place TTT on it; " + trained.PAIRED.format("one pair") + trained.FLAT,
         at_least(0),
         plain="Trained from scratch, a window model with In-Place TTT predicts long documents better than without.",
         where=f"Figure 2; {SMALL}",
         source="paper",
-        control=at_plateau(ahead("placebo", "window"), "window", "placebo"),
+        control=all_steps(behind_when_off("window")),
+        comparison=("another text writes", at_plateau(ahead("placebo", "window"), "window", "placebo")),
         **NATS,
     ),
     statistic(
@@ -293,8 +314,8 @@ CLAIMS = (
         CatchUp,
         refuted_by_one,
         "loss of a rival less that of In-Place TTT; "
-        + PAIRED.format("DeltaNet, which judges if it refutes the statement alone")
-        + FLAT,
+        + trained.PAIRED.format("DeltaNet, which judges if it refutes the statement alone")
+        + trained.FLAT,
         at_least(0),
         unit="nats per token",
         judged_at=("cpu",),
@@ -317,9 +338,11 @@ CLAIMS = (
         "and LaCT, of which DeltaNet alone can bind neighbours, by a short convolution: it learns sooner.",
         Tuned,
         soon(ahead("ttt", *RIVALS)),
-        "loss of a rival less that of In-Place TTT after few steps; " + PAIRED.format("the lowest of three rivals"),
+        "loss of a rival less that of In-Place TTT after few steps; "
+        + trained.PAIRED.format("the lowest of three rivals"),
         at_least(0),
-        control=soon(ahead("token", *RIVALS)),  # it writes, without a tap
+        control=soon(behind_when_off(*RIVALS)),
+        comparison=("without its look ahead", soon(ahead("token", *RIVALS))),
         **NATS,
     ),
     statistic(
@@ -327,27 +350,29 @@ CLAIMS = (
         "After the same further training, a trained model with an inserted memory has a lower loss than the model "
         "continued as it was.",
         WarmStart,
-        least_difference([("start == 'static'", "start == 'zero'")]),
-        "loss of the model as it was less that with the memory; " + PAIRED.format("one pair"),
+        trained.least_difference([("start == 'static'", "start == 'zero'")]),
+        "loss of the model as it was less that with the memory; " + trained.PAIRED.format("one pair"),
         at_least(0),
         source="paper",
         where="Section 3.4, by its words; models of 20,000 parameters that had learned generated documents",
         unit="nats per token",
         judged_at=("cpu",),
-        control=least_difference([("start == 'static'", "start == 'placebo'")]),
+        control=guessed,
+        comparison=("another text writes", trained.least_difference([("start == 'static'", "start == 'placebo'")])),
     ),
     statistic(
         "IPT-19.b",
         "On generated documents, models that were trained with the memory lose more than half of what it gave them "
         "when it is switched off as it is read.",
         Documents,
-        all_steps(lost_when_off("arm == 'ttt'", "arm == 'window'", "test", "min")),
+        lost("ttt"),
         "loss added by the switch, less half of the gain over window attention, model by model, each arm at the rate "
         "that validation chose",
         at_least(0.1),
         unit="nats per token",
         judged_at=("cpu",),
-        control=all_steps(lost_when_off("arm == 'placebo'", "arm == 'window'", "test", "min")),
+        control=lost("window"),  # it has no memory, so nothing to switch
+        comparison=("another text writes", lost("placebo")),
     ),
 )
 
@@ -359,7 +384,7 @@ ARMS |= {"gla": ("GLA", PINK), "lact": ("LaCT", GREEN), "placebo": ("another tex
 
 def documents(rows: pd.DataFrame, shown: Sequence[str] = ("window", "ttt", "delta")) -> Figure:
     """Loss of the last block against the context before it, after few steps and after all; rows of ``Documents``."""
-    rows = at_chosen_rate(largest(rows).query("arm in @shown"), ["steps", "arm"], "min")
+    rows = trained.at_chosen_rate(largest(rows).query("arm in @shown"), ["steps", "arm"], "min")
     steps, contexts, words = sorted(rows["steps"].unique()), sorted(rows["context"].unique()), []
     figure, axes = plt.subplots(1, len(steps), figsize=(7.8, 3.3), sharey=True)
     for ax, count in zip(axes, steps, strict=True):

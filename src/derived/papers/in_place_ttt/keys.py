@@ -23,22 +23,27 @@ from derived.lab.plot import MUTED, RED, beside, largest, mean_and_reach, panel_
 from derived.lab.real import models, texts
 from derived.lab.rng import stream
 
+from .model.theory import share_written
+
+BF16 = 8  # significant bits
 LAST = ("mlp.down_proj", "output.dense")  # what decoders and BERT call the last matrix of an MLP
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedKeys(Experiment):
-    """Keys of all layers, of a trained model and of two before training.
+    """Keys and down-projections of all layers, of a trained model and of two before training.
 
     A replicate is a piece of a novel. Rows: weights (trained; fresh and again, two draws of fresh ones), layer,
     replicate, cosine (mean over pairs of different tokens of the piece, its first token left out), centred (the same,
-    the piece's mean key subtracted).
+    the piece's mean key subtracted), std (of the layer's weights that are not zero), changed and changed_by_more (share
+    of these that a random write of Frobenius norm ``tau``, and of ten thousand times as much, changes in bf16), theory
+    (the closed form of changed), zero (share of the layer's weights that are exactly 0; any write changes them).
     """
 
     model: str = "minilm"
     pieces: int = 24
     length: int = 128
-    tau: float = 1e-5  # of a write to the matrices, which is no longer tried
+    tau: float = 1e-5
 
     needs: ClassVar = ("minilm", "austen")
     tiers: ClassVar = {"ci": {"pieces": 8, "length": 32}, "cpu": {}}
@@ -60,8 +65,11 @@ class TrainedKeys(Experiment):
                 read.model(piece)
         shared = [[cosines(key[0, 1:], ids[0, 1:]) for key in each] for each, ids in zip(keys, pieces, strict=True)]
         cosine, centred = torch.tensor(shared).double().unbind(dim=-1)
+        written = [self.written(each.weight, stream(seed, "write", i)) for i, each in enumerate(layers)]
+        names = ("std", "changed", "changed_by_more", "theory", "zero")
+        columns = dict(zip(names, torch.tensor(written).double().mT, strict=True))
         index = {"replicate": range(self.pieces), "layer": range(len(layers))}
-        return rows(index, {"cosine": cosine, "centred": centred})
+        return rows(index, {"cosine": cosine, "centred": centred, **columns})
 
     def read(self, tokens, seed: int) -> list[Tensor]:
         """The pieces, (1, 1 + length) each, from the novels in turn."""
@@ -71,6 +79,15 @@ class TrainedKeys(Experiment):
             begin = int(torch.randint(len(novel) - 8 * self.length, (1,), generator=draw))
             found.append(tokens(novel[begin : begin + 8 * self.length])[:, : 1 + self.length])
         return found
+
+    def written(self, weight: Tensor, draw: torch.Generator) -> tuple[float, ...]:
+        """Size, shares changed by a write and by a large one, what theory has for the first, and the share of zeros."""
+        kept = weight[weight != 0].bfloat16()
+        std, rms = kept.double().square().mean().sqrt().item(), self.tau / weight.numel() ** 0.5
+        write = torch.randn(kept.shape, generator=draw, dtype=torch.float64)
+        after = ((kept.double() + size * write).bfloat16() for size in (rms, 1e4 * rms))
+        changed = ((one != kept).double().mean().item() for one in after)
+        return std, *changed, share_written(std, rms, BF16), 1 - kept.numel() / weight.numel()
 
 
 @dataclass(frozen=True, kw_only=True)

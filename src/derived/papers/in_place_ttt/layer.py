@@ -24,7 +24,6 @@ CLAIMS = (
         where="Section 3.4, Algorithm 1",
         plain="The memory can be computed for all chunks at once, with the result of reading one after the other.",
     ),
-    on_page("IPT-3.a", source="paper", where="Section 3.4"),
     on_page("IPT-3.b", source="paper", where="Section 3.4 has the reset; the grid is ours"),
     on_page(
         "IPT-4.a",
@@ -33,7 +32,7 @@ CLAIMS = (
         plain="Although it writes what comes next, the layer never sees the future.",
     ),
     on_page("IPT-4.b"),
-    on_page("IPT-5", source="repo", where="inference_model"),
+    on_page("IPT-5", source="repo", where="inference_model; Section 3.4 for machines"),
     on_page(
         "IPT-6.a",
         source="paper",

@@ -19,28 +19,14 @@ from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, at_most, statistic
 from derived.lab.experiment import rows
 from derived.lab.measure import Measure, chosen, highest, lowest
-from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, RED, beside, largest, panel_label
+from derived.lab.plot import BLUE, DASHED, MUTED, RED, beside, largest, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 from derived.lab.training import mean_cross_entropy
 
+from . import trained
 from .data import NONE, blind_guess, mqar
 from .model.network import Memory, Size, SmallLM, moved, of_another_text
-from .trained import (
-    CI,
-    CPU,
-    FINE,
-    PLATEAU,
-    Trained,
-    as_many_parameters,
-    at_chosen_rate,
-    best_rate,
-    build,
-    fit,
-    lost_when_off,
-    mean_of,
-    single_models,
-)
 
 #: What writes in the last block: taps and projection.
 WRITERS = {"both": ("conv", True), "conv": ("conv", False), "proj": ("none", True), "neither": ("none", False)}
@@ -55,7 +41,7 @@ def tenths(values: Tensor) -> tuple[list[int], Tensor]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recall(Trained):
+class Recall(trained.Trained):
     """IPT-10, after Figure 3c: recall of pairs that no window reaches, by what is written and by depth; the last block
     writes. Window 1 ties each key to its own token, as the theorem does; "past" has no tap ahead. At tier cpu two
     blocks of window 8 reach 14 tokens back together, and a few pairs stand 13 before their query.
@@ -71,9 +57,9 @@ class Recall(Trained):
     steps: int = 4000
 
     tiers: ClassVar = {
-        "ci": {**CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
+        "ci": {**trained.CI, "pairs": 4, "queries": 3, "keys": 6, "steps": 10},
         "cpu": {
-            **{**CPU, "networks": 16, "rates": (2.5e-3, 4e-3, *FINE), "judged": 256, "steps": 900},
+            **{**trained.CPU, "networks": 16, "rates": (2.5e-3, 4e-3, *trained.FINE), "judged": 256, "steps": 900},
             **{"length": 48, "pairs": 6, "queries": 6, "keys": 16},
         },
         "gpu": {},
@@ -94,7 +80,7 @@ class Recall(Trained):
         vocabulary = 2 * self.keys + 8
         full = self.size(vocabulary, depth, {depth - 1: Memory("conv", True, self.chunk)})
         memories = {depth - 1: Memory(*WRITERS[arm], self.chunk)} if arm in WRITERS else {}
-        return as_many_parameters(self.size(vocabulary, depth, memories, window=window), full)
+        return trained.as_many_parameters(self.size(vocabulary, depth, memories, window=window), full)
 
     def texts(self, batch: int, generator, device) -> tuple[Tensor, Tensor]:
         """Tokens and labels of each network's own texts, (R, B, length)."""
@@ -110,14 +96,15 @@ class Recall(Trained):
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         size = self.arm(*(condition[name] for name in ("depth", "window", "arm")))
         change = of_another_text if condition["arm"] == "placebo" else None
-        model, generator, right = build(size, self.networks, seed, device, dtype), stream(seed, "recall texts"), []
+        model = trained.build(size, self.networks, seed, device, dtype)
+        generator, right = stream(seed, "recall texts"), []
 
         def loss(step: int) -> Tensor:
             logits, labels = self.asked(model, *self.texts(self.batch, generator, device), change)
             right.append((logits.argmax(dim=-1) == labels).float().mean(dim=-1))
             return mean_cross_entropy(logits, labels)
 
-        fit(model, loss, steps=self.steps, rate=condition["rate"])
+        trained.fit(model, loss, steps=self.steps, rate=condition["rate"])
         recall = torch.stack(right, dim=-1).double().cpu()  # (R, steps)
         moving = recall.unfold(-1, min(10, self.steps), 1).mean(dim=-1) >= 0.9
         reached = torch.where(moving.any(dim=-1), moving.double().argmax(dim=-1), self.steps) + 1
@@ -148,7 +135,7 @@ class MemoryOff(Recall):
     Rows as there, and off (test with nothing of it read), other (test with what another text would have written).
     """
 
-    tiers: ClassVar = {"ci": Recall.tiers["ci"], "cpu": Recall.tiers["cpu"] | {"networks": 8, "rates": FINE}}
+    tiers: ClassVar = {"ci": Recall.tiers["ci"], "cpu": Recall.tiers["cpu"] | {"networks": 8, "rates": trained.FINE}}
     tiers["cpu"] |= {"steps": 400}
 
     def conditions(self) -> list[dict]:
@@ -188,13 +175,13 @@ def least_factor(arms: Sequence[str], over: str) -> Measure:
 
 
 def if_settled(measure: Measure, *arms: str) -> Measure:
-    """The measure; ValueError where the last tenth of the steps adds more than PLATEAU to an arm's recall."""
+    """The measure; ValueError where the last tenth of the steps adds more than trained.PLATEAU to an arm's recall."""
 
     def judged(rows: pd.DataFrame):
         for arm in arms:
-            some = chosen(rows, f"({arm}) and rate == {best_rate(rows, arm)}")
+            some = chosen(rows, f"({arm}) and rate == {trained.best_rate(rows, arm)}")
             means = some.pivot(index="replicate", columns="step", values="recall").sort_index(axis="columns").mean()
-            if not means.iloc[-1] - means.iloc[-2] <= PLATEAU:
+            if not means.iloc[-1] - means.iloc[-2] <= trained.PLATEAU:
                 raise ValueError(f"{arm} still learns: recall rose to {means.iloc[-1]:.3f} in the last tenth")
         return measure(rows)
 
@@ -212,13 +199,13 @@ CLAIMS = (
         "A single block whose target looks ahead learns to recall pairs beyond its window, with the projection and "
         "without.",
         Recall,
-        mean_of([arm(1, "both"), arm(1, "conv")], "test", lowest),
+        trained.mean_of([arm(1, "both"), arm(1, "conv")], "test", lowest),
         MODELS.format("the worse of two arms"),
         at_least(0.9),
         plain="One block recalls pairs far outside its attention window if it writes what comes next.",
         where="after Figure 3c, whose numbers were not readable; generated texts here",
         source="digest",
-        control=mean_of([arm(1, "none")], "test", lowest),
+        control=trained.mean_of([arm(1, "none")], "test", lowest),
         **SHARE,
     ),
     statistic(
@@ -241,54 +228,46 @@ CLAIMS = (
         "A single block whose keys know their own token alone, as in Theorem 1, is right at most 0.03 more often than "
         "naming the commonest value of a text, which knows no pair, if no tap looks ahead.",
         Recall,
-        if_settled(mean_of(BARE, "test", highest), *BARE),
+        if_settled(trained.mean_of(BARE, "test", highest), *BARE),
         MODELS.format("the better of two arms")
         + ", neither of which gains more than 0.01 in the last tenth of the steps",
         at_most(round(BLIND + 0.03, 3)),
         unit="recall",
         judged_at=("cpu",),
-        control=mean_of([arm(1, "both", tied=True)], "test", highest),
+        control=trained.mean_of([arm(1, "both", tied=True)], "test", highest),
     ),
     statistic(
         "IPT-19.a",
         "In recall, models that were trained with the memory lose more than half of what it gave them when it is "
         "switched off as it is read.",
         MemoryOff,
-        lost_when_off("arm == 'both'", "arm == 'none'", "test", "max"),
+        trained.lost_when_off("arm == 'both'", "arm == 'none'", "test", "max"),
         "recall lost by the switch, less half of the gain over models without a memory, model by model, each arm at "
         "the rate that validation chose",
         at_least(0.1),
         unit="recall",
         judged_at=("cpu",),
-        control=lost_when_off("arm == 'placebo'", "arm == 'none'", "test", "max"),
+        control=trained.lost_when_off("arm == 'placebo'", "arm == 'none'", "test", "max"),
     ),
 )
 
-SHOWN = {"both": ("writes what\ncomes next", BLUE), "neither": ("writes the\ntoken itself", GREEN)}
-SHOWN |= {"none": ("no memory", MUTED), "off": ("memory off\nas it is read", RED)}
 
-
-def recall(rows: pd.DataFrame, switched: pd.DataFrame, chance: float) -> Figure:
-    """Recall by what is written; rows of ``Recall`` and of ``MemoryOff``; ``chance``: a blind guess."""
-    best = at_chosen_rate(largest(rows), ["depth", "window", "arm"], "max")
-    last = best.groupby(["depth", "window", "arm", "replicate"], sort=False).last().reset_index()
-    off = at_chosen_rate(largest(switched).query("arm == 'both'"), ["arm"], "max").groupby("replicate").last()
-    wide, words = last["window"].max(), []
-    panels = {"attention sees one token": (1, 1, ("both", "proj")), "one block": (1, wide, ("both", "neither", "none"))}
-    panels |= {"two blocks": (2, wide, ("both", "neither"))}
-    figure, axes = plt.subplots(1, 3, figsize=(7.8, 3.3), sharey=True, width_ratios=(2.4, 4.4, 2.4))
-    for ax, (name, (depth, window, arms)) in zip(axes, panels.items(), strict=True):
-        part, bars = last[(last["depth"] == depth) & (last["window"] == window)], []
-        bars = [(SHOWN.get(arm, SHOWN["neither"]), part[part["arm"] == arm]["test"]) for arm in arms]
-        bars += [(SHOWN["off"], off["off"])] if "none" in arms else []
-        for x, ((label, color), values) in enumerate(bars):
-            mean = single_models(ax, x, values, color, bool(last["recorded"].iloc[0]))
-            words.append(f"{name}, {' '.join(label.split())} {mean:.2f}")
-        ax.axhline(chance, **DASHED)
-        ax.set(xticks=range(len(bars)), xlim=(-0.6, len(bars) - 0.4), ylim=(-0.03, 1.05))
-        ax.set_xticklabels([label for (label, _), _ in bars], fontsize=8)
-        panel_label(ax, name)
-    beside(axes[0], -0.55, chance, "commonest value", MUTED, (0, 8), fontsize=8)
-    axes[0].set_ylabel("right answers beyond the window")
-    figure.set_label(f"Recall of trained models, means: {'; '.join(words)}. Dashed: commonest value, {chance:.2f}.")
+def switched(rows: pd.DataFrame, chance: float) -> Figure:
+    """Recall of trained models as they are, with the memory off, and with another text's; rows of ``MemoryOff``."""
+    rows = largest(rows)
+    best = trained.at_chosen_rate(rows, ["arm"], "max").groupby(["arm", "replicate"]).last()
+    both, recorded, words = best.loc["both"], bool(rows["recorded"].iloc[0]), []
+    bars = {"trained with\na memory": (both["test"], BLUE), "memory off\nas it reads": (both["off"], RED)}
+    bars |= {"another text's\nmemory": (both["other"], RED), "never had\na memory": (best.loc["none"]["test"], MUTED)}
+    figure, ax = plt.subplots(figsize=(6.4, 3.0))
+    for x, (label, (values, color)) in enumerate(bars.items()):
+        mean = trained.single_models(ax, x, values, color, recorded)
+        beside(ax, x, mean, f"{mean:.2f}", color, (10, 0))
+        words.append(f"{' '.join(label.split())} {mean:.2f}")
+    ax.axhline(chance, **DASHED)
+    beside(ax, 3.6, chance, "best without\na single pair", MUTED, (0, 14), ha="right", fontsize=8)
+    ax.set(xlim=(-0.5, 3.6), ylim=(-0.05, 1.08), ylabel="right answers", xticks=range(4))
+    ax.set_xticklabels(list(bars))
+    panel_label(ax, "switched off as it reads, the memory's answers are gone")
+    figure.set_label(f"Share of right answers, means over trained models: {'; '.join(words)}. Dashed: {chance:.2f}.")
     return figure

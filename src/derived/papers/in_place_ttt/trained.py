@@ -33,7 +33,7 @@ CI = {"networks": 2, "rates": (1e-2,), "steps": 3, "batch": 2, "length": 32, "wi
 CI |= {"window": 4, "chunk": 4, "judged": 2}
 CPU = {"networks": 8, "batch": 4, "length": 64, "width": 32, "inner": 96, "heads": 2, "window": 8, "chunk": 8}
 CPU |= {"judged": 64}
-SHORT = {"length": 32, "window": 4, "chunk": 4}
+SHORT = CPU | {"length": 40, "window": 4, "chunk": 4, "vocabulary": 6, "final": 8}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,11 +44,8 @@ def linear_attention(
 
 
 def gated_linear_attention(
-    q: Float[Tensor, "*B n k"],
-    k: Float[Tensor, "*B n k"],
-    v: Float[Tensor, "*B n d"],
-    decay: Float[Tensor, "*B n k"],
-) -> Float[Tensor, "*B n d"]:
+    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], decay: Float[Tensor, "*B n k"],
+) -> Float[Tensor, "*B n d"]:  # fmt: skip
     """Gated linear attention, S <- S Diag(alpha_t) + v k^T. ValueError unless 0 <= alpha <= 1. [Yang et al., 2023]
 
     >>> gated_linear_attention(*[torch.ones(3, 1)] * 3, torch.full((3, 1), 0.5)).flatten()

@@ -60,17 +60,9 @@ class InPlaceTTTMLP(nn.Module):
     """
 
     def __init__(
-        self,
-        mlp: nn.Module,
-        *,
-        chunk: int = 512,
-        lr: float = 0.3,
-        taps: int = 5,
-        projection: bool = True,
-        target: str = "hidden_states",
-        tau: float | None = None,
-        memory_off: bool = False,
-    ) -> None:
+        self, mlp: nn.Module, *, chunk: int = 512, lr: float = 0.3, taps: int = 5, projection: bool = True,
+        target: str = "hidden_states", tau: float | None = None, memory_off: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         if lacking := [name for name in PARTS if not hasattr(mlp, name)]:
             found = type(mlp).__name__

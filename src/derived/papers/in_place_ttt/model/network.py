@@ -30,12 +30,13 @@ TAPS = {"conv": range(5), "past": range(3), "none": range(2, 3)}  # of the kerne
 
 @dataclass(frozen=True)
 class Memory:
-    """How a layer writes: its taps ("conv": -2 to 2, "past": -2 to 0, "none": the token alone) and projection."""
+    """How a layer writes: its taps ("conv": -2 to 2, "past": -2 to 0, "none": the token alone), projection, start."""
 
     taps: str = "conv"
     projection: bool = True
     chunk: int = 8
     lr: float = 1.0
+    start: str = "zero"  # kernel 0 and a diagonal projection, or "random": both dense
     impl: str = "attention"
 
 
@@ -85,6 +86,14 @@ class SmallLM(nn.Module):
 
     def forward(self, ids: Int[Tensor, "*R B n"], change: Change | None = None) -> Float[Tensor, "R B n V"]:
         """Logits after each token of the same texts for all networks, (B, n), or of each network's own, (R, B, n)."""
+        x, _ = self._read(ids, change)
+        return linear(rms_norm(x, x.shape[-1:]), self.embedding)
+
+    def last_keys(self, ids: Int[Tensor, "*R B n"]) -> Float[Tensor, "R B n h"]:
+        """The keys of the last block: what its down-projection multiplies."""
+        return self._read(ids)[1]
+
+    def _read(self, ids: Tensor, change: Change | None = None) -> tuple[Tensor, Tensor]:
         own = torch.arange(len(self.embedding), device=ids.device)[:, None, None]
         x = self.embedding[own, ids] * self.size.width**0.5
         source = rms_norm(x, x.shape[-1:])
@@ -93,7 +102,7 @@ class SmallLM(nn.Module):
             inputs = rms_norm(x, x.shape[-1:])
             keys = silu(linear(inputs, mlp["gate"])) * linear(inputs, mlp["up"])
             x = x + self._write(mlp, self.size.memories.get(i), keys, source, change)
-        return linear(rms_norm(x, x.shape[-1:]), self.embedding)
+        return x, keys
 
     @property
     def parameters_each(self) -> int:
@@ -174,10 +183,11 @@ def _mlp(size: Size, memory: Memory | None, draws: Draws) -> nn.ParameterDict:
     weights = {"gate": draws.matrix("gate", h, d), "up": draws.matrix("up", h, d)}
     weights["down"] = nn.Parameter(draws.normal("down", d, h, std=(2 * size.depth * h) ** -0.5))
     if memory is not None and memory.taps != "none":
-        weights["kernel"] = nn.Parameter(draws.normal("kernel", d, len(TAPS[memory.taps]), std=0.0))
+        std = len(TAPS[memory.taps]) ** -0.5 if memory.start == "random" else 0.0
+        weights["kernel"] = nn.Parameter(draws.normal("kernel", d, len(TAPS[memory.taps]), std=std))
     if memory is not None and memory.projection:
         diagonal = torch.diag_embed(draws.normal("projection", d, std=0.02))  # as released
-        weights["projection"] = nn.Parameter(diagonal)
+        weights["projection"] = draws.matrix("dense", d, d) if memory.start == "random" else nn.Parameter(diagonal)
     return nn.ParameterDict(weights)
 
 
