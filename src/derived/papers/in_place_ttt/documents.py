@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, statistic, unseen
 from derived.lab.experiment import rows
 from derived.lab.measure import Measure, chosen, lowest
@@ -244,8 +245,8 @@ def behind_when_off(*rivals: str) -> Measure:
     """The loss of a rival less that of In-Place TTT with its memory off, in the pair where it is least."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        level, off = 1 - (1 - stats.LEVEL) / len(rivals), at_best_rate(rows, "arm == 'ttt'", "min")["off"]
-        losses = (at_best_rate(rows, f"arm == '{rival}'", "min")["test"] for rival in rivals)
+        level, off = 1 - (1 - stats.LEVEL) / len(rivals), trained.at_best_rate(rows, "arm == 'ttt'", "min")["off"]
+        losses = (trained.at_best_rate(rows, f"arm == '{rival}'", "min")["test"] for rival in rivals)
         return lowest([stats.mean(loss - off, level) for loss in losses])
 
     return measure
@@ -253,7 +254,9 @@ def behind_when_off(*rivals: str) -> Measure:
 
 def guessed(rows: pd.DataFrame) -> Estimate:
     """The loss of the model continued as it was less that of an even guess."""
-    return stats.mean(at_best_rate(rows, "start == 'static'", "min")["test"] - np.log(WarmStart.at("cpu").vocabulary))
+    return stats.mean(
+        trained.at_best_rate(rows, "start == 'static'", "min")["test"] - np.log(WarmStart.at("cpu").vocabulary)
+    )
 
 
 def soon(measure: Measure) -> Measure:
