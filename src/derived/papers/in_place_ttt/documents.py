@@ -386,32 +386,28 @@ ARMS |= {"gla": ("GLA", PINK), "lact": ("LaCT", GREEN), "placebo": ("another tex
 
 
 def documents(rows: pd.DataFrame, shown: Sequence[str] = ("window", "ttt", "delta")) -> Figure:
-    """Loss of the last block against the context before it, after few steps and after all; rows of ``Documents``."""
-    rows = trained.at_chosen_rate(largest(rows).query("arm in @shown"), ["steps", "arm"], "min")
-    steps, contexts, words = sorted(rows["steps"].unique()), sorted(rows["context"].unique()), []
-    figure, axes = plt.subplots(1, len(steps), figsize=(7.8, 3.3), sharey=True)
-    for ax, count in zip(axes, steps, strict=True):
-        part = rows[rows["steps"] == count]
-        means = part.groupby(["arm", "context"])["loss"].mean().unstack()
-        labels = {arm: (*ARMS[arm], means.at[arm, contexts[-1]]) for arm in means.index}
-        off = part.query("arm == 'ttt'").groupby("replicate")["off"].first()
-        labels["off"] = ("memory off", BLUE, off.mean())
-        places = apart(np.array([at for *_, at in labels.values()]), 0.07 * (np.ptp(rows["loss"]) or 1))
-        for (arm, (name, color, at)), place in zip(labels.items(), places, strict=True):
-            face = color if rows["recorded"].iloc[0] and arm != "off" else "none"
-            found = (
-                [(contexts[-1], *mean_and_reach(off))]
-                if arm == "off"
-                else [(each, *mean_and_reach(one["loss"])) for each, one in part[part["arm"] == arm].groupby("context")]
-            )
-            x, value, reach = (np.array(each) for each in zip(*found, strict=True))
-            ax.errorbar(x, value, reach, fmt="-o", color=color, markerfacecolor=face, markersize=4)
-            beside(ax, contexts[-1], place, name, color, (7, 0), fontsize=8)
-            words.append(f"{count} steps, {name} {at:.3f}")
-        ax.axhline(part["floor"].iloc[0], xmax=0.66, **DASHED)
-        ax.set(xlabel="tokens before the last block", xlim=(-0.02 * contexts[-1], 1.5 * contexts[-1]), xticks=contexts)
-        panel_label(ax, f"{count:,} steps")
-    axes[0].set_ylabel("loss of the last block (nats per token)")
-    beside(axes[0], 0, rows["floor"].iloc[0], "who knows the secret", MUTED, (0, 6), fontsize=8)
-    figure.set_label(f"Loss of a last block against the context before it, at its end: {'; '.join(words)}.")
+    """Loss of the last block against the context before it, after all steps; rows of ``Documents``."""
+    rows = trained.at_chosen_rate(largest(rows).query("arm in @shown and steps == steps.max()"), ["arm"], "min")
+    contexts, last = sorted(rows["context"].unique()), rows[rows["context"] == rows["context"].max()]
+    figure, ax = plt.subplots(figsize=(6.4, 3.3))
+    ends = last.groupby("arm", sort=False)["loss"].mean()
+    ends["off"] = last.loc[last["arm"] == "ttt", "off"].mean()
+    places = dict(zip(ends.index, apart(ends.to_numpy(), 0.07 * (np.ptp(ends) or 1)), strict=True))
+    for arm, part in rows.groupby("arm", sort=False):
+        name, color = ARMS[arm]
+        found = [(each, *mean_and_reach(one["loss"])) for each, one in part.groupby("context")]
+        x, value, reach = (np.array(each) for each in zip(*found, strict=True))
+        face = color if rows["recorded"].iloc[0] else "none"
+        ax.errorbar(x, value, reach, fmt="-o", color=color, markerfacecolor=face, markersize=4)
+        beside(ax, contexts[-1], places[arm], name, color, (8, 0))
+    off = mean_and_reach(last.loc[last["arm"] == "ttt", "off"])
+    ax.errorbar(contexts[-1:], off[:1], off[1:], fmt="s", color=BLUE, markerfacecolor="none", markersize=6)
+    beside(ax, contexts[-1], places["off"], "the same memory,\nswitched off", BLUE, (8, 0))
+    ax.axhline(rows["floor"].iloc[0], xmax=0.74, **DASHED)
+    beside(ax, 0, rows["floor"].iloc[0], "who knows the secret", MUTED, (0, -8), fontsize=8)
+    ax.set(xlabel="tokens before the last block", xlim=(-0.02 * contexts[-1], 1.35 * contexts[-1]), xticks=contexts)
+    ax.set_ylabel("loss of the last block (nats)")
+    panel_label(ax, "switched off as it reads, a memory is worse than none")
+    words = ", ".join(f"{'memory off' if arm == 'off' else ARMS[arm][0]} {loss:.3f}" for arm, loss in ends.items())
+    figure.set_label(f"Loss of a last block against the context before it; after {contexts[-1]} tokens: {words}.")
     return figure

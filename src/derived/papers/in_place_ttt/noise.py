@@ -28,27 +28,24 @@ def piled_up(N: int, d: int, h: int, cosine: float, share: float, seed: int, dra
 
 def three_curves(cosine: float, seed: int, share: float = 0.05, width: int = 64, tokens: int = 256) -> Figure:
     """Signal, noise and bias of a logit against the number of other pairs: lines by theory, points simulated."""
-    counts, points = np.geomspace(4, 4096, 60), (16, 64, 256, 1024)
+    counts, points = np.geomspace(4, 2048, 60), (16, 64, 256, 1024)
     noise = [piled_up(N, width, width, 0.0, 0.0, seed)[0] for N in points]
-    bias = [piled_up(N, width, width, cosine, share, seed, 40)[1] for N in points]
+    bias = [piled_up(N, width, width, cosine, share, seed, 100)[1] for N in points]
     figure, ax = plt.subplots(figsize=(6.4, 3.4))
     lines = (
         ("signal of the pair", 1 + 0 * counts, (), INK),
-        (f"bias, cosine {cosine:.2f}", cosine * share * counts, bias, RED),
+        ("bias of the keys' mean", cosine * share * counts, bias, RED),
     )
     lines += (("noise", np.array([logit_noise(1, width, width)]) * counts**0.5, noise, BLUE),)
     for name, values, measured, color in lines:
         ax.plot(counts, values, **(THEORY | {"color": color}))
         ax.plot(points[: len(measured)], measured, "o", color=color, markerfacecolor="none", markersize=5)
-        beside(ax, counts[-1], values[-1], name, color, (5, 0), fontsize=9)
+        beside(ax, counts[-1], values[-1], name, color, (6, -6 if name == "noise" else 3), fontsize=9)
     half, met = capacity_of_few(width, width, tokens), 1 / cosine / share
-    for at, words, color in (
-        (half, "noise: half of the answers lost", BLUE),
-        (met, "bias as large as the signal", RED),
-    ):
-        ax.plot(at, 1, "s", color=color, markersize=5)
-        beside(ax, at, 1, f"{words}\n{at:.0f} pairs", color, (-4, 22), ha="right", fontsize=8)
-    ax.set(xscale="log", yscale="log", ylim=(0.02, 100), xlim=(4, 40_000), xlabel="other pairs in the memory $N$")
+    ax.plot([met, half], [1, 1], "s", color=INK, markersize=5)
+    beside(ax, met, 1, f"{met:.0f} pairs: the bias\nis as large as the signal", RED, (-6, 18), ha="right", fontsize=8)
+    beside(ax, half, 1, f"{half:.0f} pairs: noise alone\nloses half of the answers", BLUE, (0, -40), fontsize=8)
+    ax.set(xscale="log", yscale="log", ylim=(0.02, 60), xlim=(4, 20_000), xlabel="other pairs in the memory $N$")
     ax.set_ylabel("size on a logit")
     figure.set_label(
         f"Size on a logit against the number of other pairs, d = h = {width}. The bias of a token that is {share:.0%} "
