@@ -32,7 +32,6 @@ MEASURED = {
     ("hierarchical_kernel", "Overhead"): {"seconds"},
     ("sinkhorn", "AttentionTime"): {"softmax", "sinkhorn_3", "sinkhorn_21"},
     ("sinkhorn", "Arms"): {"seconds"},
-    ("in_place_ttt", "LayerTime"): {"seconds", "pace", "flow", "peak"},
 }
 
 

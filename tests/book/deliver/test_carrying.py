@@ -60,8 +60,8 @@ def answered(slug: str, label: str, answers: list[str]):
         ("sinkhorn", "sk-ex-causal", ["lambda alpha, beta: beta - alpha", "lambda alpha, beta: beta", "..."], "rnn"),
         (
             "in_place_ttt",
-            "ipt-ex-mean",
-            ["lambda c_align, mu2, f_v, f_w: c_align / (mu2 * (f_w - f_v))", "lambda **k: 1 / 0"],
+            "ipt-ex-decay",
+            ["lambda rho, i, j: rho ** (i - 1 - j)", "lambda **k: 1 / 0"],
             "rn",
         ),
     ],

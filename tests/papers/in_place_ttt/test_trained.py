@@ -311,7 +311,7 @@ def test_the_figures_say_in_words_what_they_show(rows):
         recall.switched(found, 0.3).get_label()
     )
     label = documents.documents(seen[Documents].assign(loss=1.5, off=2.0)).get_label()
-    assert "after 24 tokens: window 1.500, In-Place TTT 1.500, DeltaNet 1.500, memory off 2.000" in label
+    assert "after 24 tokens: window attention 1.500, In-Place TTT 1.500, DeltaNet 1.500, memory off 2.000" in label
 
 
 def switched(on: float, off: float, none: float) -> pd.DataFrame:

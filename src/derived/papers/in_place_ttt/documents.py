@@ -381,7 +381,7 @@ CLAIMS = (
 
 # Figure ---------------------------------------------------------------------------------------------------------------
 
-ARMS = {"window": ("window", MUTED), "ttt": ("In-Place TTT", BLUE), "delta": ("DeltaNet", RED)}
+ARMS = {"window": ("window attention", MUTED), "ttt": ("In-Place TTT", BLUE), "delta": ("DeltaNet", RED)}
 ARMS |= {"gla": ("GLA", PINK), "lact": ("LaCT", GREEN), "placebo": ("another text's writes", MUTED)}
 
 
