@@ -233,6 +233,7 @@ def test_a_memory_switched_off_gives_the_static_model_and_goes_on_writing():
         with memory_off(model):
             off = model(IDS, use_cache=False).logits
             cache = model(IDS[:, :7]).past_key_values
+            assert torch.allclose(model(IDS, use_cache=True).logits, off, rtol=0, atol=1e-11)
         assert torch.equal(model(IDS, use_cache=False).logits, on)
         again = model(IDS[:, :7]).past_key_values
         for one, other in zip(cache.layers[0].states, again.layers[0].states, strict=True):
