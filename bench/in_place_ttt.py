@@ -11,8 +11,7 @@ from race import Race, command, require
 from torch.nn.functional import conv1d, pad
 
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.model.forms import gated_mlp_keys
-from derived.papers.in_place_ttt.model.module import in_place_ttt_layer
+from derived.papers.in_place_ttt.model.forms import depthwise_target, gated_mlp_keys, in_place_ttt
 
 LR = 0.01
 
@@ -34,10 +33,11 @@ def with_gradients(layer: Callable, inputs: tuple) -> list[torch.Tensor]:
 
 
 def ours(inputs: tuple) -> list[torch.Tensor]:
-    """in_place_ttt_layer, one running state"""
+    """in_place_ttt, one running state"""
 
     def layer(x, source, w_gate, w_up, kernel, projection, w_down, chunk):
-        return in_place_ttt_layer(x, source, w_gate, w_up, kernel, projection, w_down, LR, chunk)
+        keys, values = gated_mlp_keys(x, w_gate, w_up), depthwise_target(source, kernel, projection, chunk=chunk)
+        return in_place_ttt(keys, values, w_down, LR, chunk)
 
     return with_gradients(layer, inputs)
 

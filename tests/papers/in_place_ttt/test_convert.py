@@ -1,9 +1,11 @@
 """Models of Hugging Face transformers with memories: equal at the start, and then the same however they are read."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from transformers import (
     GPT2Config,
@@ -17,9 +19,9 @@ from transformers import (
 )
 
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.model.convert import convert_model, memories, ttt_class
+from derived.papers.in_place_ttt.model.convert import _cache, convert_model
 from derived.papers.in_place_ttt.model.forms import depthwise_target, in_place_ttt
-from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP
+from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP, memories
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
 SIZES |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
@@ -152,22 +154,12 @@ def test_beams_take_their_memory_along(model):
 
 
 def test_a_saved_model_comes_back(model, logits, tmp_path):
+    """As the docstring says: load the model as usual, convert it, then load the saved tensors."""
     model.save_pretrained(tmp_path)
     again = type(model).from_pretrained(tmp_path, dtype=torch.float64).eval()
+    convert_model(again, **again.config.in_place_ttt).load_state_dict(load_file(tmp_path / "model.safetensors"))
     assert torch.equal(again(IDS, use_cache=False).logits, logits)
     assert again.config.in_place_ttt == model.config.in_place_ttt
-
-
-def test_a_checkpoint_without_memories_gets_them_at_their_start(tmp_path):
-    plain("qwen3").save_pretrained(tmp_path)
-    model = Qwen3ForCausalLM.from_pretrained(tmp_path, dtype=torch.float64).eval()
-    settings = {"layers": [1], "chunk": 4, "lr": 0.3, "taps": 5, "projection": True, "target": "hidden_states"}
-    config = Qwen3Config(**SIZES, in_place_ttt=settings)
-    made = ttt_class(Qwen3ForCausalLM).from_pretrained(tmp_path, config=config, dtype=torch.float64).eval()
-    assert torch.equal(made(IDS).logits, model(IDS).logits)
-    memory = memories(made)[0]
-    assert not memory.ttt_kernel.any()
-    assert torch.equal(memory.ttt_projection != 0, torch.eye(16, dtype=torch.bool))
 
 
 def test_settings_are_the_released_ones_where_none_are_given():
@@ -284,6 +276,89 @@ def test_mixed_precision_leaves_the_fast_part_in_float32():
     assert torch.equal(out, static + fast.to(static.dtype))
 
 
-def test_the_class_asks_for_its_settings():
-    with pytest.raises(ValueError, match="no in_place_ttt; set it to a dict with layers, chunk"):
-        ttt_class(Qwen3ForCausalLM)(Qwen3Config(**SIZES))
+class Wrapper(nn.Module):
+    """As PEFT wraps a model: it hands on attributes of the model, its configuration among them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.base_model, self.peft_config, self.config = model, {}, model.config
+        self.config_class = type(model.config)
+
+
+def hooked(model: nn.Module, where: str) -> nn.Module:
+    """As libraries hook a module: its forward is replaced on the instance."""
+    module = model.get_submodule(where)
+    module.forward = module.forward
+    return model
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "words"),
+    [
+        (
+            partial(torch.compile, backend="eager"),
+            "OptimizedModule is no model of transformers but wraps one as _orig_mod; give the model",
+        ),
+        (nn.DataParallel, "DataParallel is no model of transformers but wraps one as module; give the model"),
+        (nn.Sequential, "Sequential is no model of transformers but wraps one as 0; give the model"),
+        (Wrapper, "Wrapper is no model of transformers but wraps one as base_model; give the model"),
+        (lambda model: hooked(model, "model.layers.1"), "model.layers.1 .* has its forward replaced; give the model"),
+        (lambda model: hooked(model, "model.layers.0.mlp"), "layers.0.mlp .* has its forward replaced; give the model"),
+        (lambda model: hooked(model, ""), "Qwen3ForCausalLM .* has its forward replaced; give the model"),
+    ],
+    ids=["compile", "DataParallel", "Sequential", "PEFT", "hooked layer", "hooked MLP", "hooked model"],
+)
+def test_what_wraps_or_hooks_a_model_is_refused_before_anything_is_touched(wrapped, words):
+    model = plain("qwen3")
+    before, settings = {name: type(module) for name, module in model.named_modules()}, {**vars(model.config)}
+    with pytest.raises(ValueError, match=words):
+        convert_model(wrapped(model), layers=[1], chunk=4)
+    assert {name: type(module) for name, module in model.named_modules()} == before
+    assert vars(model.config) == settings
+    assert not model.model._forward_pre_hooks
+
+
+def test_a_compiled_layer_is_refused():
+    model = plain("qwen3")
+    model.model.layers[1] = torch.compile(model.model.layers[1], backend="eager")
+    with pytest.raises(
+        ValueError, match=r"model.layers.1 \(OptimizedModule\) has (been compiled|its forward replaced)"
+    ):
+        convert_model(model, [0])
+    assert not memories(model)
+
+
+@pytest.mark.parametrize("name", ["past_key_values", "cache"])
+def test_the_cache_is_found_under_both_of_its_names(model, logits, name):
+    """From transformers 5.24 on layers get it as ``cache``: a layer that overlooked it would write without a memory."""
+    held = object()
+    assert _cache({name: held, "use_cache": True}) is held
+    assert _cache({"past_key_values": None, "cache": None}) is None
+
+    def renamed(layer, arguments, named):
+        named["cache"] = named.pop("past_key_values", None)
+        return arguments, named
+
+    def back(attention, arguments, named):
+        named["past_key_values"] = named.pop("cache", named.get("past_key_values"))
+        return arguments, named
+
+    other = copy.deepcopy(model)
+    if name == "cache":  # between the decoder and what its layers do with it the other name stands
+        for layer in other.model.layers:
+            layer.register_forward_pre_hook(renamed, with_kwargs=True)
+            layer.self_attn.register_forward_pre_hook(back, with_kwargs=True)
+    with torch.no_grad():
+        cache = other(IDS[:, :7]).past_key_values
+        found = other(IDS[:, 7:], past_key_values=cache).logits
+    assert close(found, logits[:, 7:])
+    assert len(cache.layers[0].states) == 3
+
+
+@torch.no_grad()
+def test_packed_documents_need_a_call_without_a_cache(model):
+    """As the docstring of convert_model says: with use_cache=False, each document is read as if alone."""
+    assert "use_cache=False" in convert_model.__doc__
+    positions = torch.cat([torch.arange(7), torch.arange(12)]).unsqueeze(0)
+    found = model(IDS[:1], position_ids=positions, use_cache=False).logits[0, 7:]
+    assert close(found, model(IDS[:1, 7:], use_cache=False).logits[0])

@@ -1,47 +1,67 @@
-"""The memory, by the reference program and by the package."""
+"""The memory by the reference implementation and by the package, on random instances."""
 
 import random
+import runpy
 
 import pytest
 import torch
 
 from derived.papers import in_place_ttt as package
 from derived.papers.in_place_ttt import reference
-from derived.papers.in_place_ttt.model import theory
 
 TAPS = {-2: 0.3, -1: -0.7, 0: 1.1, 1: 0.9, 2: -0.4}
+DRAW = random.Random(0)
 
 
-def close(mine, theirs, **tolerance):
-    torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs, **tolerance)
+def table(rows: int, columns: int) -> list[list[float]]:
+    return [[DRAW.gauss(0, 1) for _ in range(columns)] for _ in range(rows)]
 
 
+def close(mine, theirs):
+    torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs)
+
+
+@pytest.mark.parametrize("cross", [False, True])
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 11])
-def test_values_and_outputs(table, chunk):
-    """chunk after chunk and all at once are the same, as long as they are."""
+def test_values_outputs_and_state(chunk, cross):
+    """`ipt-prefix`, `ipt-attention`."""
     z, s, W = table(11, 4), table(11, 3), table(3, 4)
     keys, source, start = (torch.tensor(each, dtype=torch.float64) for each in (z, s, W))
     kernel = torch.tensor([[*TAPS.values()]] * 3, dtype=torch.float64)
-    values = package.depthwise_target(source[None], kernel, chunk=chunk)
-    close(reference.values(s, chunk, TAPS), values[0])
-    outputs, _ = reference.read_and_write(z, s, W, chunk, TAPS, eta=0.3)
-    close(outputs, package.in_place_ttt(keys[None], values, start, 0.3, chunk)[0])
-    close(reference.all_at_once(z, s, W, chunk, TAPS, eta=0.3), torch.tensor(outputs, dtype=torch.float64))
+    values = package.depthwise_target(source[None], kernel, chunk=chunk, cross=cross)
+    close(reference.values(s, chunk, TAPS, cross), values[0])
+    outputs, _ = reference.read_and_write(z, s, W, chunk, TAPS, 0.3, cross)
+    for impl in ("lean", "attention"):
+        close(outputs, package.in_place_ttt(keys[None], values, start, 0.3, chunk, impl=impl)[0])
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 4])
-def test_no_output_sees_the_future(table, chunk, monkeypatch):
-    """taps inside the chunk look ahead, and yet no output depends on a later token; with taps that leave
-    their chunk some do."""
-    z, s, W, inside = table(7, 3), table(7, 3), table(3, 3), reference.values
-    assert not any(reference.sees_the_future(z, s, W, chunk, TAPS, n) for n in range(7))
-    monkeypatch.setattr(reference, "values", lambda s, _, taps: inside(s, len(s), taps))
-    assert any(reference.sees_the_future(z, s, W, chunk, TAPS, n) for n in range(7))
+@pytest.mark.parametrize("chunk", [1, 3, 11])
+def test_nothing_changes_before_it_is_trained(chunk):
+    """`ipt-start`: taps of zero write nothing; any other tap changes what is read after the first chunk."""
+    z, s, W = table(11, 4), table(11, 3), table(3, 4)
+    as_before = [reference.apply(W, key) for key in z]
+    assert reference.read_and_write(z, s, W, chunk, {0: 0.0, 1: 0.0})[0] == as_before
+    assert (reference.read_and_write(z, s, W, chunk, {0: 0.01})[0] == as_before) == (chunk == 11)
 
 
-@pytest.mark.parametrize(("d", "h", "vocabulary"), [(8, 8, 16), (24, 12, 8)])
-def test_as_many_pairs_are_held_as_the_theory_says(d, h, vocabulary):
-    """Sizes grow by a fifth, and six draws are averaged: within a quarter. By d h alone it would be off by far."""
-    draw = random.Random(0)
-    held = sum(reference.half_recall(d, h, vocabulary, draw) for _ in range(6)) / 6
-    assert held == pytest.approx(theory.capacity_of_few(d, h, vocabulary), rel=0.25)
+@pytest.mark.parametrize("chunk", [2, 3, 4])
+def test_who_sees_the_future(chunk):
+    """`ipt-causal`, `ipt-cross`: inside the chunk nobody; one tap may cross, two may not, and then the firsts see."""
+    z, s, W = table(9, 3), table(9, 3), table(3, 3)
+    inside = [reference.sees_the_future(z, s, W, chunk, TAPS, n) for n in range(9)]
+    one = [reference.sees_the_future(z, s, W, chunk, {1: 1.0}, n, True) for n in range(9)]
+    two = [n for n in range(9) if reference.sees_the_future(z, s, W, chunk, TAPS, n, True)]
+    assert not any(inside + one)
+    assert two == [n for n in range(chunk, 8, chunk)]
+    reach = package.reach(9, chunk, 2, 2, crossing=True).triu(1).any(dim=1).nonzero().flatten().tolist()
+    assert two == reach
+
+
+def test_the_memory_answers_what_came_next(capsys):
+    a, b = [1.0, 0.0], [0.0, 1.0]
+    assert reference.read_and_write([a, b, a], [a, b, a], reference.zeros(2, 2), 2, {1: 1.0})[0][2] == b
+    assert reference.read_and_write([a, b, a], [a, b, a], reference.zeros(2, 2), 2, {0: 1.0})[0][2] == a
+    runpy.run_path(reference.__file__, run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "c -> {'a': 1.0, 'b': 0.0, 'c': 0.0}" in printed
+    assert printed.endswith("letters that see the future: [2, 4, 6]\n")

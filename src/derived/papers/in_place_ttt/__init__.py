@@ -1,6 +1,6 @@
 """In-Place Test-Time Training: the down-projection of a gated MLP as a memory that is written while it is read.
 
-Read ``model/forms.py`` first: keys, values, and the loop. Then ``model/theory.py`` for what a write does, and
+Read ``reference.py`` first, seventy lines of plain Python; then ``model/forms.py`` for keys, values and the loop, and
 ``model/convert.py`` for models of Hugging Face.
 
 >>> import torch
@@ -17,20 +17,12 @@ from derived.lab import face
 __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
-        "data.documents": ["bigram_documents"],
-        "data.needles": ["ruler_like"],
-        "data.recall": ["mqar"],
-        "model.baselines": [
-            "delta_rule",
-            "gated_linear_attention",
-            "lact_swiglu",
-            "linear_attention",
-            "ttt_linear",
-        ],
-        "model.convert": ["convert_model", "ttt_class"],
+        "conditions": ["self_tests"],
+        "data": ["bigram_documents", "mqar", "ruler_like"],
+        "model.baselines": ["delta_rule", "gated_linear_attention", "linear_attention"],
+        "model.convert": ["convert_model"],
         "model.forms": ["depthwise_target", "gated_mlp_keys", "in_place_ttt", "read_mask"],
-        "model.module": ["InPlaceTTTMLP"],
-        "model.parallel": ["context_parallel_scan", "context_parallel_ttt"],
+        "model.module": ["InPlaceTTTMLP", "memory_off"],
         "model.stream": ["InPlaceTTTState"],
         "model.theory": ["capacity", "reach"],
     },

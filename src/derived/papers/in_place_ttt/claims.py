@@ -1,5 +1,7 @@
-"""The chapter's claims and the experiments that they rest on."""
+"""The chapter's claims and the experiments that they rest on, in order."""
 
-from derived.lab.claims import collect
+from . import documents, keys, layer, recall
 
-CLAIMS, EXPERIMENTS = collect(__name__)
+CLAIMS = (*layer.CLAIMS, *keys.CLAIMS, *recall.CLAIMS, *documents.CLAIMS)
+EXPERIMENTS = (recall.MemoryOff, recall.Recall, documents.Documents, documents.CatchUp)
+EXPERIMENTS += (documents.Tuned, documents.WarmStart, keys.TrainedKeys, keys.GatedKeys)

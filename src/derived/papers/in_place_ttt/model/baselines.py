@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import silu
 
-from derived.lab.checks import check_count, check_within
+from derived.lab.checks import check_within
 
 from .forms import chunk_grid
 
@@ -44,11 +44,8 @@ def linear_attention(
 
 
 def gated_linear_attention(
-    q: Float[Tensor, "*B n k"],
-    k: Float[Tensor, "*B n k"],
-    v: Float[Tensor, "*B n d"],
-    decay: Float[Tensor, "*B n k"],
-) -> Float[Tensor, "*B n d"]:
+    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], decay: Float[Tensor, "*B n k"],
+) -> Float[Tensor, "*B n d"]:  # fmt: skip
     """Gated linear attention, S <- S Diag(alpha_t) + v k^T. ValueError unless 0 <= alpha <= 1. [Yang et al., 2023]
 
     >>> gated_linear_attention(*[torch.ones(3, 1)] * 3, torch.full((3, 1), 0.5)).flatten()
@@ -59,11 +56,8 @@ def gated_linear_attention(
 
 
 def delta_rule(
-    q: Float[Tensor, "*B n k"],
-    k: Float[Tensor, "*B n k"],
-    v: Float[Tensor, "*B n d"],
-    beta: Float[Tensor, "*B n"],
-) -> Float[Tensor, "*B n d"]:
+    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], beta: Float[Tensor, "*B n"],
+) -> Float[Tensor, "*B n d"]:  # fmt: skip
     """DeltaNet, S <- S + beta_t (v - S k) k^T: one gradient step on the squared loss. Source: Yang et al. (2024).
 
     >>> delta_rule(*[torch.ones(3, 1)] * 3, torch.full((3,), 0.5)).flatten()
@@ -76,55 +70,10 @@ def delta_rule(
     return _recurrence(q, k, v, write)
 
 
-def sliding_window(
-    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], window: int
-) -> Float[Tensor, "*B n d"]:
-    """Softmax attention whose state is a cache of the last ``window`` tokens, the token itself included.
-
-    >>> sliding_window(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[0.0], [2.0], [4.0]]), 2).flatten()
-    tensor([0., 1., 3.])
-    """
-    check_count("window", window)
-    outputs = []
-    for t in range(k.shape[-2]):
-        cache = slice(max(t + 1 - window, 0), t + 1)
-        scores = (k[..., cache, :] @ q[..., t, :].unsqueeze(-1)) / q.shape[-1] ** 0.5
-        outputs.append((scores.softmax(dim=-2) * v[..., cache, :]).sum(dim=-2))
-    return torch.stack(outputs, dim=-2)
-
-
-def ttt_linear(
-    q: Float[Tensor, "*B n k"],
-    k: Float[Tensor, "*B n k"],
-    v: Float[Tensor, "*B n d"],
-    w: Float[Tensor, "*#B d k"],
-    lr: float,
-    chunk: int,
-) -> Float[Tensor, "*B n d"]:
-    """TTT-Linear without its layer norm and residual: squared loss, gradients taken at the start of a chunk.
-
-    Source: Sun et al. (2024), dual form.
-
-    >>> ttt_linear(*[torch.ones(3, 1)] * 3, torch.zeros(1, 1), 0.5, 2).flatten()
-    tensor([0.5000, 1.0000, 1.0000])
-    """
-    W, outputs = w, []
-    for one in chunk_grid(k.shape[-2], chunk):
-        Q, K, V = (each[..., one.start : one.stop, :] for each in (q, k, v))
-        error = K @ W.mT - V
-        outputs.append(Q @ W.mT - lr * (Q @ K.mT).tril() @ error)
-        W = W - lr * error.mT @ K
-    return torch.cat(outputs, dim=-2)
-
-
 def lact_swiglu(
-    q: Float[Tensor, "*B n d"],
-    k: Float[Tensor, "*B n d"],
-    v: Float[Tensor, "*B n d"],
-    weights: tuple[Tensor, Tensor, Tensor],
-    rates: Float[Tensor, "*B n"],
-    chunk: int,
-) -> Float[Tensor, "*B n d"]:
+    q: Float[Tensor, "*B n d"], k: Float[Tensor, "*B n d"], v: Float[Tensor, "*B n d"],
+    weights: tuple[Tensor, Tensor, Tensor], rates: Float[Tensor, "*B n"], chunk: int,
+) -> Float[Tensor, "*B n d"]:  # fmt: skip
     """LaCT by plain gradient descent: f(x) = W_2 (SiLU(W_1 x) * W_3 x) reads a chunk, then takes one step on
     -sum_t rate_t <f(k_t), v_t>, after which each row gets the norm back that it had. Source: Zhang et al. (2025).
 

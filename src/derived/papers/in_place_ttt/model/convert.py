@@ -20,29 +20,29 @@ from torch import Tensor, nn
 
 from derived.lab.checks import check_count
 
-from .module import Context, InPlaceTTTMLP, eager
+from .module import Context, InPlaceTTTMLP, eager, memories
 
 SETTINGS = ("layers", "chunk", "lr", "taps", "projection", "target", "tau")
 
 
 def convert_model(
-    model: nn.Module,
-    layers: Sequence[int] | None = None,
-    *,
-    chunk: int = 512,
-    lr: float = 0.3,
-    taps: int = 5,
-    projection: bool = True,
-    target: str = "hidden_states",
-    tau: float | None = None,
-) -> nn.Module:
+    model: nn.Module, layers: Sequence[int] | None = None, *, chunk: int = 512, lr: float = 0.3, taps: int = 5,
+    projection: bool = True, target: str = "hidden_states", tau: float | None = None, memory_off: bool = False,
+) -> nn.Module:  # fmt: skip
     """Give the gated MLPs of these layers (every sixth if none are named) a memory at its zero start, in place.
 
-    The model computes what it did, bit for bit, until the memories are trained. Its class becomes
-    ``ttt_class(type(model))``, so that ``save_pretrained`` and the class's ``from_pretrained`` go round. Padding
-    (``attention_mask``), packed documents (``position_ids`` that begin again at 0), ``generate`` with cache and beams,
-    gradient checkpointing are understood. ``tau`` clips the norm of each write, as the paper does when it evaluates.
-    ValueError for a model without gated MLPs, a layer that it lacks, or one converted before.
+    The model computes what it did, bit for bit, until the memories are trained. Padding (``attention_mask``),
+    ``generate`` with cache and beams, and gradient checkpointing are understood; so are documents that are packed into
+    one row, if ``position_ids`` begin again at 0 and ``use_cache=False``, since a cache does not part documents.
+    ``tau`` clips the norm of each write, as the paper does when it evaluates; ``memory_off`` reads nothing of what is
+    written, and the context manager of that name switches it for a while.
+
+    ``config.in_place_ttt`` holds the settings. To load what ``save_pretrained`` wrote: load the model as usual, convert
+    it with these settings, then ``load_state_dict`` the saved tensors.
+
+    ValueError, before anything is touched, for a wrapped or hooked model (``torch.compile``, ``DataParallel``,
+    ``nn.Sequential``, PEFT, a replaced ``forward``), one without gated MLPs, a layer that it lacks, or one converted
+    before. Wrap, compile and hook the model after its conversion.
 
     >>> from transformers import Qwen3Config, Qwen3ForCausalLM
     >>> sizes = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "head_dim": 4}
@@ -52,9 +52,8 @@ def convert_model(
     >>> torch.equal(convert_model(model, layers=[1], chunk=4)(ids).logits, before)
     True
     """
-    if hasattr(model, "made_by"):
-        raise ValueError(f"{type(model).__name__} was converted before; convert the model that it was made of")
-    count = len(_layers(model))
+    _check_whole(model)
+    count = len(_decoder(model).layers)
     layers = list(range(0, count, 6) if layers is None else layers)
     for i, layer in enumerate(layers):
         check_count(f"layers[{i}]", layer, least=0)
@@ -64,11 +63,27 @@ def convert_model(
     settings = dict(zip(SETTINGS, (layers, chunk, lr, taps, projection, target, tau), strict=True))
     _install(model, settings)
     for memory in memories(model):
-        memory.start(getattr(model.config, "initializer_range", 0.02))
+        memory.start(getattr(model.config.get_text_config(), "initializer_range", 0.02))
+        memory.memory_off = memory_off
     model.config.in_place_ttt = settings
-    model.__class__ = ttt_class(type(model))
-    model.config.__class__ = model.config_class
     return model
+
+
+def _check_whole(model: nn.Module) -> None:
+    """ValueError for a model that is wrapped, hooked or converted, naming the module and what to give instead."""
+    name, advice = type(model).__name__, "give the model of transformers itself, and wrap or hook it afterwards"
+    own = hasattr(model, "config") and hasattr(model, "config_class")
+    if not own or hasattr(model, "_orig_mod") or hasattr(model, "peft_config"):
+        held = [path for path in ("module", "_orig_mod", "0", "base_model") if path in dict(model.named_children())]
+        raise ValueError(
+            f"{name} is no model of transformers but wraps one{f' as {held[0]}' if held else ''}; {advice}"
+        )
+    if memories(model):
+        raise ValueError(f"{name} was converted before; convert the model that it was made of")
+    for path, module in model.named_modules():
+        if "forward" in vars(module) or hasattr(module, "_orig_mod"):
+            how = "its forward replaced" if "forward" in vars(module) else "been compiled"
+            raise ValueError(f"{path or name} ({type(module).__name__}) has {how}; {advice}")
 
 
 def _reduce(made: Any) -> tuple:
@@ -81,67 +96,6 @@ def _blank(maker, base):
     return cls.__new__(cls)
 
 
-@functools.cache
-def ttt_class(cls: type) -> type:
-    """The class of converted models of a class of transformers; its ``from_pretrained`` reads what they saved.
-
-    So does the Auto class that would make a ``cls``, once this was called; before, it refuses the model type that was
-    saved, such as in_place_ttt_qwen3. A checkpoint without memories can be read too, if its ``config.in_place_ttt``
-    holds settings: they start at zero.
-
-    >>> from transformers import LlamaForCausalLM
-    >>> ttt_class(LlamaForCausalLM).__name__
-    'InPlaceTTTLlamaForCausalLM'
-    """
-
-    from transformers.models.auto import modeling_auto
-
-    def __init__(self, config, *arguments, **named):
-        config.__class__ = cls.config_class  # by which some models make their parts
-        cls.__init__(self, config, *arguments, **named)
-        config.__class__ = made.config_class
-        if getattr(config, "in_place_ttt", None) is None:
-            raise ValueError(f"the configuration has no in_place_ttt; set it to a dict with {', '.join(SETTINGS)}")
-        _install(self, config.in_place_ttt)
-        if not next(self.parameters()).is_meta:  # from_pretrained begins without numbers, and comes back to this
-            self.initialize_weights()
-
-    def initialize_weights(self):
-        for memory in memories(self):  # those of a checkpoint that has none; what was loaded is left alone
-            memory.start(getattr(self.config, "initializer_range", 0.02))
-            memory._is_hf_initialized = True
-        cls.initialize_weights(self)
-
-    members = {"__init__": __init__, "initialize_weights": initialize_weights, "made_by": (ttt_class, cls)}
-    members |= {"config_class": _config_class(cls.config_class), "__reduce__": _reduce, "__module__": __name__}
-    made = type(f"InPlaceTTT{cls.__name__}", (cls,), members)
-    for auto in vars(modeling_auto).values():
-        mapping = getattr(auto, "_model_mapping", None) if isinstance(auto, type) else None
-        if mapping is not None and mapping.get(cls.config_class, None) is cls:  # its truth value loads all models
-            auto.register(made.config_class, made)
-    return made
-
-
-@functools.cache
-def _config_class(cls: type) -> type:
-    """The class of configurations whose model type says that there are memories."""
-    from transformers import AutoConfig
-
-    members = {"model_type": f"in_place_ttt_{cls.model_type}", "made_by": (_config_class, cls)}
-    made = type(f"InPlaceTTT{cls.__name__}", (cls,), members | {"__reduce__": _reduce, "__module__": __name__})
-    AutoConfig.register(made.model_type, made)
-    return made
-
-
-def memories(model: nn.Module) -> list[InPlaceTTTMLP]:
-    """The MLPs of a model that write, in the order of its layers.
-
-    >>> memories(nn.Linear(2, 2))
-    []
-    """
-    return [module for module in model.modules() if isinstance(module, InPlaceTTTMLP)]
-
-
 def _decoder(model: nn.Module) -> nn.Module:
     """The module that holds the embeddings and the list ``layers``."""
     for module in (model, getattr(model, "model", None), *model.modules()):
@@ -152,10 +106,6 @@ def _decoder(model: nn.Module) -> nn.Module:
     raise ValueError(
         f"{type(model).__name__} has no decoder with embed_tokens and layers, and {found}; give a model like Qwen3's"
     )
-
-
-def _layers(model: nn.Module) -> nn.ModuleList:
-    return _decoder(model).layers
 
 
 def _install(model: nn.Module, settings: dict[str, Any]) -> None:
@@ -180,6 +130,7 @@ def _mlp(layer: nn.Module, index: int) -> nn.Module:
 def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
     """Before the decoder: read padding, documents and embeddings off its arguments, and hand them to every layer."""
     given = inspect.signature(decoder.forward).bind_partial(*arguments, **named).arguments
+    given = given | given.get("kwargs", {})
     ids, embeddings = given.get("input_ids"), given.get("inputs_embeds")
     embeddings = decoder.embed_tokens(ids) if embeddings is None else embeddings
     mask, positions = given.get("attention_mask"), given.get("position_ids")
@@ -190,7 +141,7 @@ def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
             "let generate use its dynamic cache"
         )
     B, n = embeddings.shape[:2]
-    for layer in getattr(given.get("past_key_values"), "layers", ()):
+    for layer in getattr(_cache(given), "layers", ()):
         if (states := getattr(layer, "states", None)) is not None and len(states) != B:
             raise ValueError(f"a cache of {len(states)} texts for a batch of {B}; begin a new cache")
     real = None if mask is None else _unless_all(mask[:, -n:].bool(), True)
@@ -198,6 +149,11 @@ def _tell(decoder: nn.Module, arguments: tuple, named: dict[str, Any]):
     if positions is not None and positions.ndim == 2 and _unless_all(positions[:, 1:] == 0, False) is not None:
         starts = (positions == 0).expand(B, n)
     return arguments, named | {"in_place_ttt": Context(real, starts, embeddings)}
+
+
+def _cache(given: dict[str, Any]) -> Any:
+    """The cache among the arguments: ``past_key_values``, or ``cache`` from transformers 5.24 on."""
+    return next((given[name] for name in ("past_key_values", "cache") if given.get(name) is not None), None)
 
 
 @eager
@@ -224,7 +180,7 @@ def _telling(cls: type) -> type:
         def forward(self, x, embeddings, *arguments, in_place_ttt, **named):
             if not isinstance(getattr(self, "mlp", None), InPlaceTTTMLP):
                 return super().forward(x, *arguments, **named)
-            cache = named.get("past_key_values")
+            cache = _cache(named)
             kept = None if cache is None else _Kept(cache, self.ttt_index)
             self.mlp.context = in_place_ttt._replace(embeddings=embeddings, kept=kept)
             try:

@@ -91,14 +91,10 @@ def gated_mlp_keys(
 
 
 def depthwise_target(
-    source: Float[Tensor, "*B n d"],
-    kernel: Float[Tensor, "*#B d K"],
-    projection: Float[Tensor, "*#B d d"] | None = None,
-    *,
-    chunk: int,
-    starts: Sequence[int] = (0,),
+    source: Float[Tensor, "*B n d"], kernel: Float[Tensor, "*#B d K"],
+    projection: Float[Tensor, "*#B d d"] | None = None, *, chunk: int, starts: Sequence[int] = (0,),
     cross: bool = False,
-) -> Float[Tensor, "*B n d"]:
+) -> Float[Tensor, "*B n d"]:  # fmt: skip
     """The values v_t = (sum_k w_k * x_{t+k}) P, taps k from -(K-1)/2 to (K-1)/2, zero beyond the edges of a chunk.
 
     ``cross`` lets the taps read over the edges of the chunks (not of the documents), which leaks where K > 3.
@@ -121,65 +117,37 @@ def depthwise_target(
 
 def _taps(x: Float[Tensor, "*B n d"], kernel: Float[Tensor, "*#B d K"], chunk: int) -> Float[Tensor, "*B n d"]:
     full = x.shape[-2] // chunk * chunk
-    parts = [_Taps.apply(x[..., :full, :].unflatten(-2, (-1, chunk)), kernel).flatten(-3, -2)] if full else []
+    parts = [_inside(x[..., :full, :].unflatten(-2, (-1, chunk)), kernel).flatten(-3, -2)] if full else []
     if full < x.shape[-2] or not parts:
-        parts.append(_Taps.apply(x[..., full:, :].unsqueeze(-3), kernel).squeeze(-3))
+        parts.append(_inside(x[..., full:, :].unsqueeze(-3), kernel).squeeze(-3))
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
 
 
-def _shifts(size: int, K: int) -> list[tuple[int, int, int, int]]:
-    """Of each tap the place, and, inside a chunk: first token reached, first token read, how many."""
-    shifts = [(k, k - K // 2) for k in range(K) if abs(k - K // 2) < size]
-    return [(k, max(-s, 0), max(s, 0), size - abs(s)) for k, s in shifts]
-
-
-class _Taps(torch.autograd.Function):
-    """sum_k w_k * x_{t+k} inside chunks (*B, T, C, d), added up in place: no shifted copy of the text is kept."""
-
-    @staticmethod
-    def forward(ctx, x, kernel):
-        taps = kernel.mT.unsqueeze(-2).unsqueeze(-2)  # (*B, K, 1, 1, d)
-        outputs = x * taps[..., kernel.shape[-1] // 2, :, :, :]
-        for k, to, of, num in _shifts(x.shape[-2], kernel.shape[-1]):
-            if to or of:
-                outputs.narrow(-2, to, num).addcmul_(taps[..., k, :, :, :], x.narrow(-2, of, num))
-        ctx.save_for_backward(x, kernel)
-        return outputs
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
-        x, kernel = ctx.saved_tensors
-        shifts = _shifts(x.shape[-2], kernel.shape[-1])
-        grad_taps = [torch.zeros_like(kernel[..., 0])] * kernel.shape[-1]
-        for k, to, of, num in shifts:
-            each = (grad.narrow(-2, to, num) * x.narrow(-2, of, num)).sum(dim=(-3, -2))
-            grad_taps[k] = each.sum_to_size(kernel.shape[:-1])
-        grad_x, taps = torch.zeros_like(grad), kernel.mT.unsqueeze(-2).unsqueeze(-2)
-        for k, to, of, num in shifts:
-            grad_x.narrow(-2, of, num).addcmul_(taps[..., k, :, :, :], grad.narrow(-2, to, num))
-        return grad_x, torch.stack(grad_taps, dim=-1)
+def _inside(x: Float[Tensor, "*B T C d"], kernel: Float[Tensor, "*#B d K"]) -> Float[Tensor, "*B T C d"]:
+    """sum_k w_k * x_{t+k} inside chunks, added up in place, so that no shifted copy of the text is kept."""
+    taps, size, K = kernel.mT.unsqueeze(-2).unsqueeze(-2), x.shape[-2], kernel.shape[-1]  # taps (*B, K, 1, 1, d)
+    outputs = x * taps[..., K // 2, :, :, :]
+    for k, shift in ((k, k - K // 2) for k in range(K)):
+        if 0 < abs(shift) < size:
+            to, of, num = max(-shift, 0), max(shift, 0), size - abs(shift)
+            outputs.narrow(-2, to, num).addcmul_(taps[..., k, :, :, :], x.narrow(-2, of, num))
+    return outputs
 
 
 def in_place_ttt(
-    keys: Float[Tensor, "*B n h"],
-    values: Float[Tensor, "*B n d"],
-    w_down: Float[Tensor, "*#B d h"],
-    lr: float | Float[Tensor, ""],
-    chunk: int,
-    *,
-    impl: str = "lean",
-    starts: Sequence[int] = (0,),
-    tau: float | None = None,
-    return_state: bool = False,
-) -> Any:
+    keys: Float[Tensor, "*B n h"], values: Float[Tensor, "*B n d"], w_down: Float[Tensor, "*#B d h"],
+    lr: float | Float[Tensor, ""], chunk: int, *, impl: str = "lean", starts: Sequence[int] = (0,),
+    tau: float | None = None, return_state: bool = False, memory_off: bool = False,
+) -> Any:  # fmt: skip
     """Outputs O (*B, n, d) of a down-projection that is written chunk by chunk, from W_0 = ``w_down``.
 
     ``impl``: "loop" (the definition), "scan" (all increments, one exclusive prefix sum: T d h numbers), "attention"
     (W_0 z + eta sum of <z_t, z_n> v_t over earlier chunks: n^2 numbers) or "lean" (the loop with one running state and
     a backward of its own: d h numbers). All are equal up to rounding. ``starts`` are the first tokens of packed
     documents. A write eta V_i^T Z_i of Frobenius norm above ``tau`` is scaled down to it. With ``return_state`` also
-    the state (*B, d, h) after the last full chunk of the last document, from which reading goes on.
+    the state (*B, d, h) after the last full chunk of the last document, from which reading goes on. ``memory_off``
+    reads every chunk with W_0: all is written as before, and nothing of it is read.
+    "lean" has first derivatives only and raises RuntimeError on a second one; "scan" has all.
     ValueError for dtypes that do not fit. Source: equation 1 and Algorithm 1; the clip, with Table 1.
 
     >>> Z = V = torch.eye(2).repeat(2, 1)  # four tokens, chunks of two
@@ -200,7 +168,7 @@ def in_place_ttt(
         Z, V = keys[..., begin:end, :], values[..., begin:end, :]
         V = V if tau is None else clip_writes(Z, V, lr, chunk, tau)
         out, state = form(Z, V, w_down, lr, chunk, last)
-        parts.append(out)
+        parts.append(Z @ w_down.mT if memory_off else out)
     outputs = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
     return (outputs, state) if return_state else outputs
 
@@ -293,8 +261,9 @@ class _Lean(torch.autograd.Function):
         return outputs, W
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad, grad_state):
+        if torch.is_grad_enabled():  # of create_graph=True: what follows would not be differentiated
+            raise RuntimeError('impl="lean" has no second derivative: call in_place_ttt with impl="scan", which has')
         keys, values, w_down = ctx.saved_tensors
         lr, chunk, num = ctx.lr, ctx.chunk, ctx.num
         grad_keys, grad_values = torch.empty_like(keys), torch.zeros_like(values)

@@ -9,19 +9,19 @@ Output: down_proj(z) + (W_i - W_0) z. So a memory at its zero start changes no b
 quantised down_proj stay what they are, and no write is lost in rounding to the format of the weights.
 """
 
-import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import silu
 
 from derived.lab.checks import check_at_least, check_choice, check_count, check_positive
 from derived.lab.rng import stream
 
-from .forms import chunk_grid, depthwise_target, in_place_ttt
+from .forms import depthwise_target, in_place_ttt
 from .stream import InPlaceTTTState
 
 PARTS = ("gate_proj", "up_proj", "down_proj", "act_fn")
@@ -30,89 +30,6 @@ eager = torch.compiler.disable(
     reason="In-Place TTT looks at padding, packed documents and the cache as it runs: compile without fullgraph=True, "
     "or call with use_cache=False and neither attention_mask nor position_ids"
 )
-
-
-def in_place_ttt_layer(
-    x: Float[Tensor, "B n d"],
-    source: Float[Tensor, "B n d"],
-    w_gate: Float[Tensor, "h d"],
-    w_up: Float[Tensor, "h d"],
-    kernel: Float[Tensor, "d K"],
-    projection: Float[Tensor, "d d"],
-    w_down: Float[Tensor, "d h"],
-    lr: float | Float[Tensor, ""],
-    chunk: int,
-) -> Float[Tensor, "B n d"]:
-    """A gated MLP and its memory in one: ``in_place_ttt`` of ``gated_mlp_keys`` and ``depthwise_target``.
-
-    For training in less memory: what is kept for the backward pass are the arguments, the two products x W_gate^T and
-    x W_up^T, and some sqrt(T) states; keys, values and the other states are recomputed, about sqrt(T) chunks at a time.
-
-    >>> x, W, centre = torch.ones(1, 4, 1), torch.ones(1, 1), torch.tensor([[0.0, 1.0, 0.0]])
-    >>> outputs = in_place_ttt_layer(x, x, W, W, centre, W, 0 * W, 1.0, 2).flatten()
-    >>> (outputs / torch.nn.functional.silu(W).square()).round(decimals=4)  # two keys of silu(1) wrote the value 1
-    tensor([[0., 0., 2., 2.]])
-    """
-    check_count("chunk", chunk)
-    if isinstance(lr, Tensor):  # the values are linear in the kernel, and the writes in the values
-        kernel, lr = lr.to(kernel.dtype) * kernel, 1.0
-    return _Layer.apply(x, source, w_gate, w_up, kernel, projection, w_down, lr, chunk)
-
-
-class _Layer(torch.autograd.Function):
-    """Keys, values and states of one chunk at a time, and the states before every ceil(sqrt(T))-th chunk kept.
-
-    Backwards from one kept state to the one before: the states between are made again, then the adjoint A_i (see
-    ``forms._Lean``) walks over them. Of a chunk's own keys and values autograd takes the derivative.
-    """
-
-    @staticmethod
-    def forward(ctx, x, source, w_gate, w_up, kernel, projection, w_down, lr, chunk):
-        gates, ups = x @ w_gate.mT, x @ w_up.mT
-        W, outputs, kept = w_down.repeat(len(x), 1, 1), torch.empty_like(x), []
-        ctx.lr, ctx.chunk, ctx.grid = lr, chunk, chunk_grid(x.shape[1], chunk)
-        ctx.stride = math.isqrt(len(ctx.grid) - 1) + 1 if ctx.grid else 1
-        for i, (start, stop, _) in enumerate(ctx.grid):
-            if i % ctx.stride == 0:
-                kept.append(W.clone())
-            Z, V = _keys_and_values(gates, ups, source, kernel, projection, slice(start, stop), chunk)
-            outputs[:, start:stop] = torch.bmm(Z, W.mT)
-            W.baddbmm_(V.mT, Z, alpha=lr)
-        ctx.save_for_backward(x, source, w_gate, w_up, kernel, projection, gates, ups, *kept)
-        return outputs
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
-        x, source, w_gate, w_up, kernel, projection, gates, ups, *kept = ctx.saved_tensors
-        weights = [torch.zeros_like(each) for each in (w_gate, w_up, kernel, projection)]
-        grad_x, grad_source = torch.empty_like(x), torch.empty_like(source)
-        A = x.new_zeros(len(x), x.shape[-1], len(w_gate))
-        for first in reversed(range(0, len(ctx.grid), ctx.stride)):
-            spans = [slice(start, stop) for start, stop, _ in ctx.grid[first : first + ctx.stride]]
-            states, reads = [kept.pop()], []
-            for span in spans:
-                parts = (gates[:, span], ups[:, span], source[:, span], kernel, projection)
-                leaves = [each.detach().requires_grad_() for each in parts]
-                with torch.enable_grad():
-                    reads.append((leaves, *_keys_and_values(*leaves, slice(None), ctx.chunk)))
-            for _, Z, V in reads[:-1]:
-                states.append(torch.baddbmm(states[-1], V.detach().mT, Z.detach(), alpha=ctx.lr))
-            for span in reversed(spans):
-                leaves, Z, V = reads.pop()
-                upstream = torch.bmm(grad[:, span], states.pop()).baddbmm_(V.detach(), A, alpha=ctx.lr)
-                found = torch.autograd.grad((Z, V), leaves, (upstream, ctx.lr * torch.bmm(Z.detach(), A.mT)))
-                A.baddbmm_(grad[:, span].mT, Z.detach())
-                grad_x[:, span], grad_source[:, span] = found[0] @ w_gate + found[1] @ w_up, found[2]
-                rows = x[:, span].flatten(0, 1)
-                by_weights = (found[0].flatten(0, 1).mT @ rows, found[1].flatten(0, 1).mT @ rows, *found[3:])
-                for total, each in zip(weights, by_weights, strict=True):
-                    total += each
-        return grad_x, grad_source, *weights, A.sum(dim=0), None, None
-
-
-def _keys_and_values(gates, ups, source, kernel, projection, span, chunk) -> tuple[Tensor, Tensor]:
-    return silu(gates[:, span]) * ups[:, span], depthwise_target(source[:, span], kernel, projection, chunk=chunk)
 
 
 class Context(NamedTuple):
@@ -131,7 +48,8 @@ class InPlaceTTTMLP(nn.Module):
     """A gated MLP with a memory, made of an existing one by ``from_mlp``; its three projections keep their names.
 
     Alone it reads every row of a batch as one text. In a model, ``convert_model`` tells it of padding, documents and
-    the cache. ValueError for a module without the four parts of a gated MLP.
+    the cache. ``memory_off``, an argument and an attribute, is the control that every result wants: all is written as
+    before, and the outputs are those of the static MLP. ValueError for a module without the four parts of a gated MLP.
 
     >>> mlp = nn.Module()
     >>> mlp.gate_proj, mlp.up_proj, mlp.down_proj = nn.Linear(4, 6), nn.Linear(4, 6), nn.Linear(6, 4)
@@ -142,16 +60,9 @@ class InPlaceTTTMLP(nn.Module):
     """
 
     def __init__(
-        self,
-        mlp: nn.Module,
-        *,
-        chunk: int,
-        lr: float,
-        taps: int,
-        projection: bool,
-        target: str,
-        tau: float | None = None,
-    ) -> None:
+        self, mlp: nn.Module, *, chunk: int = 512, lr: float = 0.3, taps: int = 5, projection: bool = True,
+        target: str = "hidden_states", tau: float | None = None, memory_off: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         if lacking := [name for name in PARTS if not hasattr(mlp, name)]:
             found = type(mlp).__name__
@@ -168,7 +79,7 @@ class InPlaceTTTMLP(nn.Module):
             raise ValueError(f"taps = {taps}; give an odd number, the middle one for the token itself")
         for name in PARTS:
             setattr(self, name, getattr(mlp, name))
-        self.chunk, self.lr, self.target, self.tau = chunk, lr, target, tau
+        self.chunk, self.lr, self.target, self.tau, self.memory_off = chunk, lr, target, tau, memory_off
         like = mlp.down_proj.weight
         d = like.shape[0]
         floating = {"dtype": like.dtype if like.is_floating_point() else torch.float32, "device": like.device}
@@ -177,30 +88,20 @@ class InPlaceTTTMLP(nn.Module):
         self.context = Context()
 
     @classmethod
-    def from_mlp(
-        cls,
-        mlp: nn.Module,
-        *,
-        chunk: int = 512,
-        lr: float = 0.3,
-        taps: int = 5,
-        projection: bool = True,
-        target: str = "hidden_states",
-        tau: float | None = None,
-        std: float = 0.02,
-        seed: int = 0,
-    ) -> "InPlaceTTTMLP":
-        """A gated MLP with a memory at its zero start; the four parts are those of ``mlp``, not copies."""
-        made = cls(mlp, chunk=chunk, lr=lr, taps=taps, projection=projection, target=target, tau=tau)
+    def from_mlp(cls, mlp: nn.Module, *, std: float = 0.02, seed: int = 0, **settings: Any) -> "InPlaceTTTMLP":
+        """A gated MLP with a memory at its zero start; the four parts are those of ``mlp``, not copies.
+
+        ``settings``: chunk, lr, taps, projection, target, tau, memory_off, by default those of the released code.
+        """
+        made = cls(mlp, **settings)
         made.start(std, seed)
         return made.train(mlp.training)
 
     @torch.no_grad()
     def start(self, std: float = 0.02, seed: int = 0) -> None:
         """Kernel 0, projection diagonal with entries N(0, std^2): nothing is written, the kernel can learn. [repo]"""
-        if not getattr(self.ttt_kernel, "_is_hf_initialized", False):  # transformers marks what it has loaded
-            self.ttt_kernel.zero_()
-        if self.ttt_projection is not None and not getattr(self.ttt_projection, "_is_hf_initialized", False):
+        self.ttt_kernel.zero_()
+        if self.ttt_projection is not None:
             diagonal = std * torch.randn(len(self.ttt_kernel), generator=stream(seed, "projection"))
             self.ttt_projection.copy_(torch.diag(diagonal))
 
@@ -208,9 +109,12 @@ class InPlaceTTTMLP(nn.Module):
         keys = self.act_fn(self.gate_proj(x)) * self.up_proj(x)
         context, static = self.context, self.down_proj(keys)
         source = x if self.target == "hidden_states" or context.embeddings is None else context.embeddings
+        if self.memory_off and context.kept is None:
+            return static
         wide = torch.promote_types(torch.float32, keys.dtype)
         with torch.autocast(keys.device.type, enabled=False):  # or products of the fast part would be rounded
-            return static + self._fast(keys.to(wide), source.to(wide), context).to(static.dtype)
+            fast = self._fast(keys.to(wide), source.to(wide), context).to(static.dtype)
+        return static if self.memory_off else static + fast
 
     def _fast(self, keys: Tensor, source: Tensor, context: Context) -> Tensor:
         """(W_i - W_0) z for every token; what must be kept goes into ``context.kept``."""
@@ -259,4 +163,41 @@ class InPlaceTTTMLP(nn.Module):
         return self.ttt_kernel, self.ttt_projection
 
     def extra_repr(self) -> str:
-        return f"chunk={self.chunk}, lr={self.lr}, target={self.target!r}, tau={self.tau}"
+        off = ", memory_off=True" if self.memory_off else ""
+        return f"chunk={self.chunk}, lr={self.lr}, target={self.target!r}, tau={self.tau}{off}"
+
+
+def memories(model: nn.Module) -> list[InPlaceTTTMLP]:
+    """The MLPs of a model that write, in the order of its layers.
+
+    >>> memories(nn.Linear(2, 2))
+    []
+    """
+    return [module for module in model.modules() if isinstance(module, InPlaceTTTMLP)]
+
+
+@contextmanager
+def memory_off(model: nn.Module) -> Iterator[None]:
+    """Switch the memories of a model off as they are read: ``with memory_off(model): model(ids)``.
+
+    All is written as before, a cache included. What is lost is what was read from the text: the control to report
+    beside every result. ValueError for a model without memories.
+
+    >>> mlp = nn.Module()
+    >>> mlp.gate_proj, mlp.up_proj, mlp.down_proj = nn.Linear(4, 6), nn.Linear(4, 6), nn.Linear(6, 4)
+    >>> mlp.act_fn = nn.SiLU()
+    >>> written = InPlaceTTTMLP.from_mlp(mlp, chunk=2)
+    >>> with memory_off(written):
+    ...     written.memory_off
+    True
+    """
+    if not (found := memories(model)):
+        raise ValueError(f"{type(model).__name__} has no memory to switch off; give a model after convert_model")
+    before = [memory.memory_off for memory in found]
+    for memory in found:
+        memory.memory_off = True
+    try:
+        yield
+    finally:
+        for memory, each in zip(found, before, strict=True):
+            memory.memory_off = each

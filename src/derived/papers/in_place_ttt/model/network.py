@@ -39,11 +39,6 @@ class Memory:
     start: str = "zero"  # kernel 0 and a diagonal projection, or "random": both dense
     impl: str = "attention"
 
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """Numbers that it adds, as multiples of d and of d^2."""
-        return {"d": len(TAPS[self.taps]) if self.taps != "none" else 0, "d2": int(self.projection)}
-
 
 def moved(chunk: int) -> Change:
     """A control: each value under the key of the token one chunk later, the last ones under the first keys."""

@@ -39,6 +39,7 @@ class InPlaceTTTState:
     fill: int
     lr: float
     tau: float | None = None
+    start: Float[Tensor, "*#B d h"] | None = None  # W_0, which reads where the memory is off
 
     @property
     def chunk(self) -> int:
@@ -47,33 +48,28 @@ class InPlaceTTTState:
 
     @classmethod
     def begin(
-        cls,
-        w_down: Float[Tensor, "*#B d h"],
-        *,
-        chunk: int,
-        lr: float,
-        tau: float | None = None,
-        batch: tuple[int, ...] = (),
-    ):
-        """The state before the first token: an own copy of W_0 for each text."""
+        cls, w_down: Float[Tensor, "*#B d h"], *, chunk: int, lr: float, tau: float | None = None,
+        batch: tuple[int, ...] = (), memory_off: bool = False,
+    ):  # fmt: skip
+        """The state before the first token: an own copy of W_0 for each text. With ``memory_off`` all is written as
+        before and every token is read with W_0."""
         check_count("chunk", chunk)
         w_down = w_down.detach()
         d, h = w_down.shape[-2:]
         weight = w_down.expand(*batch, d, h).clone()
-        return cls(weight, weight.new_zeros(*batch, chunk, h), weight.new_zeros(*batch, chunk, d), 0, lr, tau)
+        buffers = weight.new_zeros(*batch, chunk, h), weight.new_zeros(*batch, chunk, d)
+        return cls(weight, *buffers, 0, lr, tau, w_down if memory_off else None)
 
     def step(
-        self,
-        keys: Float[Tensor, "*B n h"],
-        source: Float[Tensor, "*B n d"],
-        kernel: Float[Tensor, "d K"],
+        self, keys: Float[Tensor, "*B n h"], source: Float[Tensor, "*B n d"], kernel: Float[Tensor, "d K"],
         projection: Float[Tensor, "d d"] | None = None,
-    ) -> Float[Tensor, "*B n d"]:
+    ) -> Float[Tensor, "*B n d"]:  # fmt: skip
         """Outputs of n more tokens; any split of a text gives what one call gives.
 
         ValueError for tokens that do not belong to this state: another batch, width or dtype.
         """
         self._check(keys, source)
+        static = None if self.start is None else keys @ self.start.mT
         chunk, outputs = self.chunk, []
         head = min(keys.shape[-2], chunk - self.fill) if self.fill else 0
         if head:
@@ -90,7 +86,8 @@ class InPlaceTTTState:
             rest = keys.shape[-2] % chunk
             if rest:
                 self._buffer(keys[..., -rest:, :], source[..., -rest:, :])
-        return torch.cat([keys.new_zeros(*source.shape[:-2], 0, source.shape[-1]), *outputs], dim=-2)
+        read = torch.cat([keys.new_zeros(*source.shape[:-2], 0, source.shape[-1]), *outputs], dim=-2)
+        return read if static is None else static
 
     def copy(self) -> "InPlaceTTTState":
         """The same memory in tensors of its own: for another continuation of the text."""
@@ -98,8 +95,9 @@ class InPlaceTTTState:
 
     def rows(self) -> list["InPlaceTTTState"]:
         """The states of single texts, along the first batch axis."""
-        parts = zip(self.weight, self.keys, self.source, strict=True)
-        return [InPlaceTTTState(*each, self.fill, self.lr, self.tau) for each in parts]
+        starts = [None] * len(self.weight) if self.start is None else self.start.expand_as(self.weight)
+        parts = zip(self.weight, self.keys, self.source, starts, strict=True)
+        return [InPlaceTTTState(*each, self.fill, self.lr, self.tau, start) for *each, start in parts]
 
     def _written(self, keys, source, kernel, projection) -> tuple[Tensor, Tensor]:
         values = depthwise_target(source, kernel, projection, chunk=self.chunk)

@@ -1,1 +1,0 @@
-"""Generated texts and readers of real ones."""
