@@ -1,1 +1,0 @@
-"""From rows to figures, by topic."""
