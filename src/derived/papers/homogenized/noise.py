@@ -172,7 +172,6 @@ def control(private: pd.DataFrame, prompts: pd.DataFrame) -> Figure:
     beside(axes[1], means["n"].iloc[-1], means["value"].iloc[-1], "another prompt", BLUE, (-10, -4), ha="right")
     axes[1].set(xscale="log", yscale="log", xlabel="tokens $n$", ylabel="squared change of the mean token")
     panel_label(axes[1], "More tokens average the prompt, not the weights")
-    figure.tight_layout()
     figure.set_label(
         f"Left: overlap against the clock, {'; '.join(said)}. Right: over draws of the weights the mean token varies by "
         f"{spread.iloc[0]:.2f} at {spread.index[0]} tokens and {spread.iloc[-1]:.2f} at {spread.index[-1]}; two prompts "

@@ -32,7 +32,7 @@ from .checks import check_dimension
 from .two_token import gamma_nodes
 
 
-def _chi(shape: torch.Size, freedom: float, factory: dict) -> Tensor:
+def _chi(shape: torch.Size, freedom: int, factory: dict) -> Tensor:
     """Lengths of normal vectors of ``freedom`` dimensions."""
     halves = torch.full(shape, freedom / 2, device=factory["device"], dtype=factory["dtype"])
     return (2 * torch._standard_gamma(halves, generator=factory["generator"])).sqrt()
