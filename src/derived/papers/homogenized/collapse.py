@@ -76,14 +76,14 @@ class Brakes(Experiment):
     """
 
     tokens: tuple[int, ...] = (8, 32, 128, 512)
-    logit_stds: tuple[float, ...] = (0.0, 1.0, 2.0, 4.0, 8.0, math.inf)
+    logit_stds: tuple[float, ...] = (0.0, 1.0, 2.0, 4.0, 8.0)  # and infinitely cold, math.inf
     near: float = 0.34  # where the tokens of an untrained MiniLM start
 
     tiny: ClassVar = {"tokens": (8, 32), "logit_stds": (0.0, 1.0)}
     deterministic: ClassVar = {"ode": 1e-5, "near": 1e-5, "hot": 1e-12}
 
     def conditions(self) -> list[dict]:
-        return [{"n": n, "logit_std": s} for n in self.tokens for s in self.logit_stds]
+        return [{"n": n, "logit_std": s} for n in self.tokens for s in (*self.logit_stds, math.inf)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         n, s = condition["n"], condition["logit_std"]

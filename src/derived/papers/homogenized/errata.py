@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from derived.lab.claims import at_most, on_page, refuted
+from derived.lab.claims import at_most, refuted
 from derived.lab.experiment import Experiment
 from derived.lab.measure import largest
 from derived.lab.rng import stream
@@ -109,7 +109,6 @@ CLAIMS = (
         where="version 1, `cor:ode2`, `eq:SDE_ito_clean`",
         paper_value="2",
     ),
-    on_page("HT-15.b", amends="HT-15.a"),
     _refuted(
         "HT-20.a",
         "E6",
