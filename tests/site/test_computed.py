@@ -20,8 +20,8 @@ from derived.papers.geometric_tax.figures import explorer as labels
 from derived.papers.hierarchical_kernel.figures.explorer import score_explorer
 from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
 from derived.papers.hierarchical_kernel.model.readable import readable_columns, readable_tables
-from derived.papers.homogenized.experiments.explorer import sphere_rows
-from derived.papers.homogenized.figures import explorer as spheres
+from derived.papers.homogenized.explorer import sphere_rows
+from derived.papers.homogenized import explorer as spheres
 from derived.papers.ols_attention.experiments.softmax import DialCurves
 from derived.papers.ols_attention.figures.explorer import dial_explorer
 from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
