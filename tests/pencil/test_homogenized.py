@@ -12,7 +12,8 @@ import torch
 from pencil import homogenized as pencil
 
 from derived.papers import homogenized as package
-from derived.papers.homogenized.model.heads import Heads
+from derived.papers.homogenized.model.heads import Heads, attention_field
+from derived.papers.homogenized.model.two_token import two_token_pde
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.5])
@@ -21,9 +22,7 @@ def test_a_head_and_a_layer(draw, table, beta):
     V, A = table(5, 5), table(5, 5)
     tokens, v, form = (torch.tensor(each, dtype=torch.float64) for each in (x, V, A))
     pushes = pencil.head(x, V, A, beta)
-    torch.testing.assert_close(
-        torch.tensor(pushes, dtype=torch.float64), package.attention_field(tokens, v, form, beta)
-    )
+    torch.testing.assert_close(torch.tensor(pushes, dtype=torch.float64), attention_field(tokens, v, form, beta))
     moved = [
         pencil.normalise([a + 0.3 * p for a, p in zip(*pair, strict=True)]) for pair in zip(x, pushes, strict=True)
     ]
@@ -184,14 +183,14 @@ def gain(table, term, projected, later, coarse):
 @pytest.mark.parametrize("coarse", [32, 320])
 def test_the_retold_modified_flow_is_no_better_for_its_layer(table, coarse):
     """`HT-15.a` fails, at ten times as many layers, too: with half the step half the error is left; with the term that
-    is left out it is a quarter (`HT-15.b`)."""
+    is left out it is a quarter (the corrector)."""
     assert 1.6 < gain(table, 0, False, 0, coarse) < 2.5
     assert 3.2 < gain(table, 1, False, 0, coarse) < 4.8
 
 
 @pytest.mark.parametrize("coarse", [32, 320])
 def test_between_grid_times_a_layer_lags_by_a_step(table, coarse):
-    """`HT-15.d` fails, at ten times as many layers, too: for the update by the tangent part the retold flow is right to
+    """Fails, at ten times as many layers, too: for the update by the tangent part the retold flow is right to
     order two at grid times, and half a step later to order one."""
     assert 3.2 < gain(table, 0, True, 0, coarse) < 4.8
     assert 1.6 < gain(table, 0, True, 0.5, coarse) < 2.5
@@ -204,7 +203,7 @@ def test_two_tokens_follow_their_diffusion(deviation, heads):
     draw, d, h, layers, ends = random.Random(0), 64, 0.03, 50, []
     exact = gram.two_tokens(d, deviation, h * layers)
     sigma = package.matched_law(d, deviation).sigma_a
-    assert exact == pytest.approx(package.two_token_pde(d, 1.0, sigma, 0.0, np.array([1.5])).first[0], abs=0.02)
+    assert exact == pytest.approx(two_token_pde(d, 1.0, sigma, 0.0, np.array([1.5])).first[0], abs=0.02)
     for _ in range(32):
         group = 0.0
         for _ in range(10):
@@ -279,7 +278,7 @@ def cosine_of_images(R, d, factors, draw):
 
 @pytest.mark.parametrize(("factors", "kappa"), [(1, 0.5), (2, 1.0)])
 def test_two_factors_lose_a_whole_and_one_factor_a_half(factors, kappa):
-    """`HT-11.a` and with it `HT-12.a` fail: the cosine falls by kappa R (1 - R^2) / d, and kappa is 1 for two Gaussian
+    """`HT-12.a` fails: the cosine falls by kappa R (1 - R^2) / d, and kappa is 1 for two Gaussian
     factors, not 1/2; so the slow drift is twice -R (1 - R^2)."""
     draw, R, d = random.Random(0), 0.5, 32
     groups = [sum(cosine_of_images(R, d, factors, draw) for _ in range(1000)) / 1000 for _ in range(32)]

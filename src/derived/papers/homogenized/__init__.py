@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = face.attach(
         "model.moments": ["attention_moments"],
         "model.overlaps": [
             "layers_for",
+            "logistic_overlap",
             "odds_after",
             "overlap_bracket",
             "overlap_drift",

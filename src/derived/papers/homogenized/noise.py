@@ -160,7 +160,7 @@ def control(private: pd.DataFrame, prompts: pd.DataFrame) -> Figure:
         means = points(axes[0], part, "tau", "gamma", colour)
         axes[0].plot(means["tau"], means["value"], color=colour, linewidth=0.8)
         end = means.iloc[-1]
-        beside(axes[0], end["tau"], end["value"], words, colour, (0, -16 if noise == "common" else 9), ha="right")
+        beside(axes[0], end["tau"], end["value"], words, colour, (0, -16 if noise == "common" else 22), ha="right")
         said.append(f"{words}: from {means['value'].iloc[0]:.2f} to {end['value']:.2f}")
     axes[0].set(xlabel=r"clock $\tau$", ylabel="mean overlap of pairs", ylim=(-0.05, 1.05))
     panel_label(axes[0], "Only a shared push gathers")
@@ -171,7 +171,7 @@ def control(private: pd.DataFrame, prompts: pd.DataFrame) -> Figure:
     beside(axes[1], spread.index[-1], spread.iloc[-1], "other weights", RED, (0, -14), ha="right")
     beside(axes[1], means["n"].iloc[-1], means["value"].iloc[-1], "another prompt", BLUE, (-10, -4), ha="right")
     axes[1].set(xscale="log", yscale="log", xlabel="tokens $n$", ylabel="squared change of the mean token")
-    panel_label(axes[1], "More tokens average the prompt, not the weights")
+    panel_label(axes[1], "Long prompts agree, weights do not")
     figure.set_label(
         f"Left: overlap against the clock, {'; '.join(said)}. Right: over draws of the weights the mean token varies by "
         f"{spread.iloc[0]:.2f} at {spread.index[0]} tokens and {spread.iloc[-1]:.2f} at {spread.index[-1]}; two prompts "

@@ -33,7 +33,7 @@ from .model.two_token import two_token_pde
 
 REACH = 5.5  # of L ln(1 + h): from one token in 64 to an overlap of about 0.8
 MARKS = {
-    "chain": (BLUE, "o", "wide layers, 1 to 1,000 heads"),
+    "chain": (BLUE, "o", "wide layers, the mean of 1 to {:,} heads"),
     "block": (RED, "D", "torch blocks, 1 and 8 heads"),
     "causal": (GREEN, "v", "with a causal mask"),
     "reused": (ORANGE, "s", "one block used again and again"),
@@ -62,7 +62,7 @@ class Odds(Experiment):
     heads: tuple[int, ...] = (1, 8)
     reused: float = 0.2
     points: int = 7
-    replicates: int = 128
+    replicates: int = 96
 
     tiers: ClassVar = {
         "ci": {"wide": ((1, 1.0), (100, 0.25)), "widths": (128,), "n": 16, "scales": (0.5, 1.0), "replicates": 32},
@@ -326,7 +326,7 @@ def odds(rows: pd.DataFrame) -> Figure:
         colour, marker, _ = MARKS[kind]
         ax.plot(part["x"], part["y"], marker, color=colour, linestyle="-" if kind == "reused" else "none", alpha=0.75)
     for colour, marker, words in MARKS.values():
-        ax.plot([], [], marker, color=colour, label=words)
+        ax.plot([], [], marker, color=colour, label=words.format(table["H"].max()))
     usual = table[(table["kind"] == "block") & (table["h"] == 1.0) & (table["H"] == table["H"].min())]
     lead = usual["layer"]  # ln e^(h layer), at h = 1
     ax.plot(usual["x"], lead, color=MUTED, linestyle=":")

@@ -226,7 +226,7 @@ CLAIMS = (
 )
 
 
-TITLES = {2: "two Gaussian factors: stays near zero", 0: "orthogonal: splits in two"}  # by their number
+TITLES = {2: "two Gaussian factors: keeps crossing zero", 0: "orthogonal: leaves to both sides"}  # by their number
 
 
 def slow_overlap(rows: pd.DataFrame, curves: pd.DataFrame) -> Figure:
