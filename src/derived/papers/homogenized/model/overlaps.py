@@ -115,8 +115,8 @@ def odds_after(u: ArrayLike, h: ArrayLike, layers: ArrayLike) -> np.ndarray:
     Equation: u' / (1 - u') = (1 + h)^layers u / (1 - u), where u = (1/n^2) sum_ij R_ij counts every token with itself.
     Shapes: u, h and layers broadcast. ValueError unless 0 <= u <= 1, h >= 0 and layers >= 0.
 
-    >>> float(odds_after(0.5, 0.5, 1))  # odds 1 become 3/2
-    0.6
+    >>> odds_after(0.5, 0.5, 1).round(12)  # odds 1 become 3/2
+    np.float64(0.6)
     """
     u, h, layers = (np.asarray(each, dtype=float) for each in (u, h, layers))
     check_within("u", u, 0, 1)
