@@ -16,7 +16,7 @@ AVERAGED = ("post_norm_block", lambda right: lambda x, scale, H, **more: right(x
 ORTHOGONAL = ("cloud_layer", lambda right: lambda R, h, d, factors, **more: right(R, h, d, 0, **more))
 FREE = ("cloud_layer", lambda right: lambda R, h, d, factors, **more: right(R, h * d / 64, d, factors, **more))
 NO_LAYER = ("layer_counts", lambda right: lambda *given: [0])
-SLOW = ("time_to_overlap", lambda right: lambda n, s, **more: 0 * s + 1.0)
+SLOW = ("time_to_overlap", lambda right: lambda n, s, **more: 1.0)
 
 
 BLOCKS = odds.Odds(
