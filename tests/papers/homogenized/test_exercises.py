@@ -114,3 +114,8 @@ def test_the_packages_own_wide_layer_is_refused():
         return wide_layer(torch.tensor(R), P @ torch.tensor(R) @ P.T, h)
 
     assert "the package's own wide_layer" in said("ht-ex-causal", own)
+
+
+def test_a_causal_layer_that_looks_ahead_a_little_is_refused():
+    ahead = lambda R, h: np.array(token_by_token(R, h)) + 1e-3 * len(R) * (1 - np.eye(len(R)))  # noqa: E731
+    assert "move otherwise when two more follow" in said("ht-ex-causal", ahead)
