@@ -16,7 +16,8 @@ def complete():
             assert "failure" not in table.columns
             assert columns[experiment] <= set(table.columns)
             assert set(experiment.deterministic) <= set(table.columns)
-            assert np.isfinite(table.drop(columns="chain", errors="ignore").select_dtypes("number").to_numpy()).all()
+            numbers = table.drop(columns="logit_std", errors="ignore").select_dtypes("number")  # infinite where cold
+            assert np.isfinite(numbers.to_numpy()).all()
 
     return check
 

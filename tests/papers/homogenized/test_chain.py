@@ -7,8 +7,14 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.model.chain import literal_step, overlaps, projected_step, simulate_chain
-from derived.papers.homogenized.model.gram import default_record, gram_step, simulate_gram
+from derived.papers.homogenized.model.chain import (
+    literal_step,
+    overlaps,
+    post_norm_block,
+    projected_step,
+    simulate_chain,
+)
+from derived.papers.homogenized.model.gram import gram_step, simulate_gram
 from derived.papers.homogenized.model.heads import (
     HeadLaw,
     Heads,
@@ -19,7 +25,7 @@ from derived.papers.homogenized.model.heads import (
     simplex_gram,
     uniform_tokens,
 )
-from derived.papers.homogenized.model.overlaps import overlap_drift, uniform_correlation
+from derived.papers.homogenized.model.overlaps import odds_after, overlap_drift
 
 EPS = torch.finfo(torch.float64).eps
 STEPS = {"literal": literal_step, "projected": projected_step}
@@ -73,33 +79,6 @@ def test_methods_comparison_rejects_other_laws(change):
     assert agree(draws("literal", 20_000, 3, 7, 1), draws("gram", 20_000, 3, 7, 1, **change)) > 5
 
 
-@pytest.mark.parametrize("law", [
-    HeadLaw(d=4, sigma_a=0.9, V_bar=0.5, A_bar=-0.7),
-    HeadLaw(d=4, sigma_a=0.9, sigma_v=0.2, V_bar=0.9, rank=1),
-    HeadLaw(d=4, sigma_a=0.0, V_bar=1.0, A_bar=1.0),
-    HeadLaw(d=4, sigma_a=1.2, sigma_v=0.0, V_bar=-1.0, rank=6),
-], ids=["means", "rank 1", "random values", "random keys"])  # fmt: skip
-@pytest.mark.parametrize("common", [True, False])
-def test_methods_agree_for_other_laws(law, common):
-    """Means, low rank, deterministic values or keys; two heads, so that averages over heads count."""
-    a, b, c = (draws(m, 12_000, 3, 4, 2, law=law, common=common) for m in ("literal", "projected", "gram"))
-    assert agree(a, b) < 5
-    assert agree(a, c) < 5
-
-
-def test_matrix_means():
-    """V_bar and A_bar as matrices: literal and projected agree with each other and with the layer of drawn heads."""
-    V_bar, A_bar = 0.3 * torch.randn(2, 4, 4, generator=stream(8, "means"), dtype=torch.float64)
-    law = HeadLaw(d=4, sigma_a=0.9, V_bar=V_bar, A_bar=4 * A_bar)
-    literal = draws("literal", 20_000, 3, 4, 1, law=law)
-    assert agree(literal, draws("projected", 20_000, 3, 4, 1, law=law)) < 5
-    X = uniform_tokens(3, 4, generator=stream(7, "start", 3, 4)).expand(20_000, 3, 4)
-    heads = law.draw(stream(8, "heads"), (20_000, 1), beta=1.3)
-    assert agree(literal, overlaps(layer_step(X, math.sqrt(0.6), heads))) < 5
-    wrong = HeadLaw(d=4, sigma_a=0.9, V_bar=V_bar.T, A_bar=4 * A_bar)
-    assert agree(literal, draws("projected", 20_000, 3, 4, 1, law=wrong)) > 5
-
-
 @pytest.mark.parametrize("method", ["literal", "projected"])
 def test_tokens_agree_with_drawn_heads(method):
     """The tokens themselves, not just overlaps: mean and covariance of a displaced token against ``layer_step``."""
@@ -133,8 +112,6 @@ def test_chain_is_its_steps():
     gram = simulate_chain(X, 6, 0.3, 2, law, 1.0, generator=stream(10, "c"), method="gram")
     assert torch.equal(gram.gram[1], simulate_gram(overlaps(X), 6, 0.3, 2, law, 1.0, generator=stream(10, "c")).gram[1])
     assert gram.tau == again.tau == pytest.approx((0.0, 0.27), rel=1e-12)
-    assert default_record(100, 5) == [0, 25, 50, 75, 100]
-    assert default_record(1, 5) == [0, 1]
 
 
 @pytest.mark.parametrize("method", ["literal", "projected", "gram"])
@@ -180,7 +157,7 @@ def test_private_noise():
         change[common] = (overlaps(R)[:, 0, 1] - gamma) / h
     m = (1 + 2 * gamma) / 3
     private = -(d - 1) / d * gamma * m
-    shared = float(overlap_drift(overlaps(X[0]), uniform_correlation(overlaps(X[0])), d)[0, 1])
+    shared = float(overlap_drift(overlaps(X[0]), torch.full((3, 3), m, **F64), d)[0, 1])
     for common, own, other in ((True, shared, private), (False, private, shared)):
         spread = change[common].std() / math.sqrt(len(X)) + h  # the bias of one step is below h
         assert abs(change[common].mean() - own) < 5 * spread
@@ -190,27 +167,9 @@ def test_private_noise():
     assert standard_z(long[:, 0, 1], 0.0) < 5
 
 
-def test_tokens_alone_and_in_a_crowd():
-    """`ht-chaos`: n tokens run by themselves leave what they do in a crowd of 256 by C (1/n - 1/256) in mean square."""
-    d, R, crowd = 32, 100, 256
-    X, law = uniform_tokens(crowd, d, generator=stream(61, "crowd"), replicas=R), matched_law(32, 1.0)
-
-    def run(n, *weights):
-        return simulate_chain(X[:, :n], 8, 0.3, 1, law, 1.0, generator=stream(61, "weights", *weights),
-                              method="literal", keep_tokens=True).tokens[1]  # fmt: skip
-
-    whole = run(crowd)
-    apart = {n: (run(n) - whole[:, :n]).square().sum(dim=(-2, -1)) / n for n in (16, 64)}
-    scaled = {n: each / (1 / n - 1 / crowd) for n, each in apart.items()}
-    gap = scaled[16] - scaled[64]
-    assert abs(gap.mean()) < 5 * gap.std() / math.sqrt(R) + scaled[64].mean() / 8
-    assert apart[16].mean() > 3 * apart[64].mean()
-    assert (run(64, "others") - whole[:, :64]).square().sum(dim=-1).mean() > 3 * apart[64].mean()
-
-
 def test_two_prompts_end_together_or_opposite():
     """`ht-ends`: a layer is odd; two points have the drift -R (1 - R^2) / d and the bracket 2 (1 - R^2)^2 / d at any
-    width, `ht-angle`: so they end opposite with the probability 1/2 - arcsin(u_0) / pi."""
+    width: so they end opposite with the probability 1/2 - arcsin(u_0) / pi."""
     X, law = uniform_tokens(4, 5, generator=stream(64, "X"), replicas=8), matched_law(5, 3.0)
     ends = [
         simulate_chain(Z, 6, 0.3, 2, law, 1.0, generator=stream(64, "w"), method="literal", keep_tokens=True).tokens[1]
@@ -245,3 +204,44 @@ def test_generator_of_the_cloud():
         spread = change.std() / math.sqrt(len(change)) + 5 * h
         assert abs(change.mean() - expected) < 5 * spread
         assert abs(change.mean() - 2 * expected) > 5 * spread
+
+
+def plain_block(x, scale, H, weights, causal):
+    """One replica of the block, head by head and token by token."""
+    q, k, v = (x @ W for W in weights[:3])
+    n, d = x.shape
+    mixed = torch.zeros_like(x)
+    for head in range(H):
+        part = slice(head * d // H, (head + 1) * d // H)
+        for i in range(n):
+            seen = i + 1 if causal else n
+            weight = (q[i, part] @ k[:seen, part].T / (d // H) ** 0.5).softmax(dim=-1)
+            mixed[i, part] = weight @ v[:seen, part]
+    moved = x + scale * mixed @ weights[3]
+    return (moved - moved.mean(dim=-1, keepdim=True)) / (moved.var(dim=-1, correction=0, keepdim=True) + 1e-5).sqrt()
+
+
+@pytest.mark.parametrize(("H", "causal"), [(1, False), (4, False), (2, True)])
+def test_a_post_norm_block_against_loops(H, causal):
+    x = torch.randn(2, 5, 8, generator=stream(73, "x"), **F64).transpose(0, 1).contiguous().transpose(0, 1)
+    g = stream(73, "weights")
+    weights = [torch.randn(2, 8, 8, generator=g, **F64) / 8**0.5 for _ in range(4)]
+    block = post_norm_block(x, 0.7, H, generator=stream(73, "weights"), causal=causal)
+    for one, tokens, *each in zip(block, x, *weights, strict=True):
+        torch.testing.assert_close(one, plain_block(tokens, 0.7, H, each, causal))
+    x = x.detach().requires_grad_()
+    run = lambda y: post_norm_block(y, 0.7, H, generator=stream(73, "weights"), causal=causal)  # noqa: E731
+    assert torch.autograd.gradcheck(run, (x,))
+    assert torch.allclose(post_norm_block(x, 0.0, H, generator=stream(73, 0)).mean(dim=-1), torch.zeros(2, 5, **F64))
+
+
+def test_wide_blocks_multiply_the_odds():
+    """`ht-odds`: blocks of width 512 at scale 1; the small-step clock would be far off."""
+    x = torch.randn(24, 16, 512, generator=stream(74, "x"))
+    x, g = torch.nn.functional.layer_norm(x, (512,)), stream(74, "weights")
+    overlap = lambda: torch.nn.functional.normalize(x, dim=-1).mean(dim=1).square().sum(dim=-1).mean().item()  # noqa: E731
+    u = overlap()
+    for _ in range(4):
+        x = post_norm_block(x, 1.0, 8, generator=g)
+    assert abs(overlap() - float(odds_after(u, 1.0, 4))) < 0.06
+    assert abs(overlap() - u * math.e**4 / (1 - u + u * math.e**4)) > 0.2

@@ -1,12 +1,12 @@
-"""What the chapter's claims say of their source."""
+"""What the chapter's claims say of their source, and the gap of a mean."""
 
 import numpy as np
 
 from derived.papers.homogenized import claims
-from derived.papers.homogenized.measures import mean_gap
+from derived.papers.homogenized.chains import mean_gap
 
 
-def test_statements_of_version_one_are_worded_as_retold():
+def test_sources_are_worded():
     for claim in claims.CLAIMS:
         assert claim.source != "digest" or claim.where.startswith("version 1")
         assert claim.source != "paper" or claim.where.startswith("abstract")

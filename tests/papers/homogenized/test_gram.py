@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from derived.lab.rng import stream
 from derived.papers.homogenized.model.gram import bartlett, pivoted_factor, psd_factor, simulate_gram, value_factor
 from derived.papers.homogenized.model.heads import HeadLaw, simplex_gram
-from derived.papers.homogenized.model.two_token import gamma_nodes
 
 examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
 EPS = torch.finfo(torch.float64).eps
@@ -51,14 +49,6 @@ def test_bartlett_factor_is_a_wishart_factor(q, dof):
     trace = W.diagonal(dim1=-2, dim2=-1).sum(-1)
     assert abs(trace.mean() - q * dof) < 5 * trace.std() / math.sqrt(len(W))
     assert abs(trace.mean() - q * (dof + 1)) > 5 * trace.std() / math.sqrt(len(W))
-
-
-def test_bartlett_is_what_a_key_sees():
-    """Lengths of W'^T x: chi of ``rank`` degrees, as the two-token quadrature takes them."""
-    T = bartlett((50_000,), 1, 7, generator=stream(29, "T"))[:, 0, 0]
-    nodes, weights = gamma_nodes(3.5, 32)
-    length = np.sqrt(2 * nodes) @ weights
-    assert abs(T.mean() - length) < 5 * T.std() / math.sqrt(len(T))
 
 
 def test_value_factor_against_a_loop_over_heads():

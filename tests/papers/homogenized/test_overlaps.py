@@ -18,19 +18,18 @@ from derived.papers.homogenized.model.heads import (
     matched_law,
     normalise,
     simplex_gram,
-    tangent,
     uniform_tokens,
 )
 from derived.papers.homogenized.model.overlaps import (
-    barycenter_correlation,
-    gram_flow,
     logistic_overlap,
     moment_curves,
+    odds_after,
     overlap_bracket,
     overlap_drift,
     simplex_drift,
     simplex_flow,
     time_to_overlap,
+    wide_layer,
 )
 
 F64 = {"dtype": torch.float64}
@@ -50,32 +49,6 @@ def one_layer(
     both = [overlaps(layer_step(start, math.sqrt(h), Heads(sign * heads.V, heads.A, beta))) for sign in (1, -1)]
     before = overlaps(X)
     return ((both[0] + both[1]) / 2 - before) / h, ((both[0] - before) ** 2 + (both[1] - before) ** 2) / (2 * h)
-
-
-def test_barycentre_correlation():
-    """s on the equiangular line is gamma + (1 - gamma) f or g; at beta = 0 every s_ij is the mean overlap."""
-    X = equiangular_tokens(2, 4, 0.3)
-    s, error = barycenter_correlation(X @ X.mT, 1.5, 1.0, 4, samples=20_000, generator=stream(25, "s"))
-    f, g = two_token.two_token_attention_moments(0.3, 4, 1.5, 1.0)
-    assert abs(s[0, 0, 0] - (0.3 + 0.7 * f)) < 5 * error[0, 0, 0]
-    assert abs(s[0, 0, 1] - (0.3 + 0.7 * g)) < 5 * error[0, 0, 1]
-    X = uniform_tokens(5, 3, generator=stream(25, "X"), replicas=2)
-    s, error = barycenter_correlation(X @ X.mT, 0.0, 1.0, 3, samples=2, generator=stream(25, "0"))
-    assert torch.allclose(s, (X @ X.mT).mean((-2, -1), keepdim=True).expand(2, 5, 5), atol=1e-14)
-    s, error = barycenter_correlation(X @ X.mT, 1.2, 0.9, 3, samples=20_000, generator=stream(25, "five"))
-    A = HeadLaw(d=3, sigma_a=0.9).draw(stream(25, "A"), (2, 20_000), beta=1.2).A
-    m = barycentre(X[:, None], A, 1.2)
-    drawn = m @ m.mT
-    assert ((s - drawn.mean(1)).abs() < 5 * (error**2 + drawn.var(1) / 20_000).sqrt()).all()
-
-
-def test_standard_errors_of_the_correlation_are_the_spread_of_its_repeats():
-    """400 replicas of one Gram matrix: the spread of s is the mean of its errors, and not sqrt(2) times it."""
-    G = overlaps(uniform_tokens(3, 4, generator=stream(27, "X"))).expand(400, 3, 3)
-    s, error = barycenter_correlation(G, 2.0, 1.0, 4, samples=50, generator=stream(27, "s"))
-    ratio = (s.std(0) / error.mean(0)).mean().item()
-    assert abs(ratio - 1) < 5 * (2 * 400) ** -0.5  # an entry alone: one over sqrt(2 R)
-    assert abs(ratio - 2**0.5) > 5 * (2 * 400) ** -0.5
 
 
 def test_moment_curves_and_flow():
@@ -107,9 +80,9 @@ def test_overlap_drift_and_bracket():
     d, h = 4, 1e-4
     X = uniform_tokens(3, d, generator=stream(47, "X"))[0]
     drift, squares = one_layer(X, h, HeadLaw(d=d, sigma_a=1.0), 1.3, 100_000, "overlap")
-    s, error = (
-        x[0] for x in barycenter_correlation(overlaps(X)[None], 1.3, 1.0, d, samples=200_000, generator=stream(47, "s"))
-    )
+    A = HeadLaw(d=d, sigma_a=1.0).draw(stream(47, "s"), (200_000,), beta=1.3).A
+    m = barycentre(X, A, 1.3)
+    s, error = (m @ m.mT).mean(dim=0), (m @ m.mT).std(dim=0) / len(A) ** 0.5
     for values, form in ((drift, overlap_drift), (squares, overlap_bracket)):
         expected = form(overlaps(X), s, d)
         spread = values.std(0) / math.sqrt(len(values)) + 2 * error + 10 * h
@@ -129,9 +102,10 @@ def test_simplex_drift():
     law = matched_law(d, logit_std)
     drift, squares = one_layer(equiangular_tokens(n, d, gamma)[0], 1e-4, law, 1.0, 100_000, "simplex")
     pairs = torch.stack([x[:, [0, 0, 1], [1, 2, 2]].mean(1) for x in (drift, squares)], 1)
-    f, g, f_error, g_error = moments.sampled_moments(
-        gamma, n, logit_std, d, samples=200_000, rows=3, generator=stream(50, "fg")
-    )
+    X, A = equiangular_tokens(n, d, gamma)[0], law.draw(stream(50, "fg"), (200_000,), beta=1.0).A
+    Pi = ((X @ A.mT) @ X.T).softmax(dim=-1)
+    f, g = Pi.square().sum(dim=-1).mean().item(), (Pi[:, 0] * Pi[:, 1]).sum(dim=-1).mean().item()
+    f_error = g_error = 1 / 200_000**0.5
     P, S = gamma + (1 - gamma) * f, gamma + (1 - gamma) * g
     exact = [float(simplex_drift(gamma, f, g, d)), 2 / d * (1 - gamma**2) * (P - gamma * S)]
     spread = pairs.std(0) / math.sqrt(len(pairs)) + f_error + g_error
@@ -141,57 +115,8 @@ def test_simplex_drift():
     assert exact[0] == pytest.approx((d - 2 + gamma**2) / d * S - (d - 1) / d * gamma * P, rel=1e-13)
 
 
-def test_correlation_is_lipschitz():
-    """`ht-lipschitz`: |s_ij(R) - s_ij(R')| <= (1 + 9 lambda^2) max |R - R'|, by quadrature and sampled."""
-    R = np.linspace(-1, 1, 81)
-    for d, tau in ((3, 0.2), (3, 1.0), (50, 4.0)):
-        f, g = two_token.two_token_attention_moments(R, d, 1.0, math.sqrt(tau / math.sqrt(d)))
-        for s in (R + (1 - R) * f, R + (1 - R) * g):
-            assert (np.abs(np.diff(s)) <= (1 + 9 * tau**2) * np.diff(R)).all()
-    for k in range(6):
-        X = uniform_tokens(4, 5, generator=stream(51, k))
-        Y = normalise(X + 0.2 * uniform_tokens(4, 5, generator=stream(51, k, "move")))
-        tau = (0.5, 2.0)[k % 2]
-        s, t = (
-            barycenter_correlation(Z @ Z.mT, 1.0, math.sqrt(tau / 5**0.5), 5, samples=5000, generator=stream(51, "A"))
-            for Z in (X, Y)
-        )
-        noise = 5 * (s.error + t.error).max()
-        assert (s.s - t.s).abs().max() <= (1 + 9 * tau**2) * (X @ X.mT - Y @ Y.mT).abs().max() + noise
-
-
-def test_gram_matrix_follows_the_simplex_flow():
-    """`ht-ode`: the deviation falls like 1/sqrt(d); at d = 10^8 the bound is below 0.04 and excludes other curves."""
-    n, tau, T, h = 4, 0.3, 0.4, 0.01
-    worst = []
-    for d in (100, 10_000, 10**8):
-        G = simplex_gram(n, 0.2).expand(64, n, n)
-        chain = gram.simulate_gram(G, round(T / h), math.sqrt(h), 1, matched_law(d, tau), 1.0, generator=stream(52, d))
-        gamma = simplex_flow(0.2, [0.0, T], n, tau, d)[1]
-        off = (chain.gram[1] - gamma)[:, *np.triu_indices(n, 1)].abs().amax(1)
-        bound = math.exp((4 + 18 * tau**2) * T) * math.sqrt(8 * T / d * math.log(n**2 / 0.01))
-        assert (off <= bound).all()
-        worst.append(off.mean().item())
-    assert 7 < worst[0] / worst[1] < 13  # 10 = sqrt(10^4 / 100)
-    assert bound < 0.04
-    for wrong in (0.2, simplex_flow(0.2, [T], n, tau, 4)[0]):  # tokens that stay, and the terms in 1/d of another width
-        assert ((chain.gram[1] - wrong)[:, *np.triu_indices(n, 1)].abs().amax(1) > bound).all()
-    flow = gram_flow(simplex_gram(n, 0.2), [0.0, 1.0], 7)
-    line = simplex_flow(0.2, [0.0, 1.0], n, 0.0, 7.0)
-    assert flow[1][0, 1].item() == pytest.approx(line[1], abs=1e-8)
-    assert torch.allclose(flow[1], simplex_gram(n, float(line[1])), atol=1e-8)
-
-
-def test_gram_flow_has_order_four():
-    """Steps of Runge and Kutta on a general Gram matrix, against a fine solution."""
-    G = overlaps(uniform_tokens(4, 3, generator=stream(53, "G"))[0])
-    fine = gram_flow(G, [1.0], 5, step=1 / 160)[0]
-    errors = [(gram_flow(G, [1.0], 5, step=1 / k)[0] - fine).norm().item() for k in (2, 4, 8)]
-    assert flows.observed_order([1 / 2, 1 / 4, 1 / 8], errors) == pytest.approx(4, abs=0.4)
-
-
 def test_warm_attention_is_nearly_even():
-    """`ht-even`: |s - m| <= 6 (1 + ln n) lambda^2, and <= 3 d lambda^2 at finite width (two tokens)."""
+    """`ht-odds`: |s - m| <= 6 (1 + ln n) lambda^2, and <= 3 d lambda^2 at finite width (two tokens)."""
     for n in (2, 8, 100):
         for tau in (0.05, 0.2, 0.5):
             for gamma in (0.0, 0.3, 0.8):
@@ -206,7 +131,7 @@ def test_warm_attention_is_nearly_even():
 
 
 def test_hot_mean_overlap_is_logistic():
-    """`ht-hot`: |m - u| falls with d; at d = 10^7 the bound is below 0.01 and excludes other curves; ln(n + 1)."""
+    """`ht-odds`: in small steps |m - u| falls with d; at d = 10^7 the bound excludes other curves; ln(n + 1)."""
     n, T, h = 6, 0.8, 0.01
     deviations = []
     for d in (50, 5000, 10**7):
@@ -241,6 +166,57 @@ def test_hot_mean_overlap_is_logistic():
     assert np.allclose(rate, u * (1 - u), rtol=1e-8)
 
 
+def test_a_wide_layer():
+    """`ht-wide`: against layers of width 200,000 with attention of their own, several heads, and the step 1; without
+    the lengths, and with the overlaps of one head, it would miss."""
+    n, d, H, h = 4, 200_000, 2, 1.0
+    g = stream(70, "wide")
+    X = uniform_tokens(n, n, generator=g)[0]
+    Pi = (2 * torch.randn(H, n, n, generator=g, **F64)).softmax(dim=-1)
+    noise = torch.randn(H, n, d, generator=g, **F64) * (h / H / d) ** 0.5  # V_a X, for tokens in n of the d dimensions
+    moved = torch.nn.functional.pad(X, (0, d - n)) + sum(Pi[a] @ X @ noise[a] for a in range(H))
+    drawn, R = overlaps(normalise(moved)), X @ X.T
+    mixed = (Pi @ R @ Pi.mT).mean(dim=0)
+    assert (drawn - wide_layer(R, mixed, h)).abs().max() < 6 * d**-0.5
+    for wrong in (wide_layer(R, Pi[0] @ R @ Pi[0].T, h), (R + h * mixed) / (1 + h), wide_layer(R, mixed, h / 2)):
+        assert (drawn - wrong).abs().max() > 6 * d**-0.5
+
+
+@pytest.mark.parametrize("h", [0.04, 0.5, 1.0, 4.0])
+def test_odds_are_multiplied(h):
+    """`ht-odds`: layer by layer by the map of a wide layer, for any overlaps; the mean without the diagonal has another
+    law, w/(1-w) + 1/n, and small steps have e^{h L}."""
+    n, L = 6, 5
+    R = overlaps(uniform_tokens(n, 3, generator=stream(71, "R"))[0])
+    u = R.mean().item()
+    for layer in range(1, L + 1):
+        R = wide_layer(R, R.mean().expand(n, n), h)
+        assert R.mean().item() == pytest.approx(float(odds_after(u, h, layer)), rel=1e-12)
+    w0, w = ((n * n * each - n) / (n * (n - 1)) for each in (u, R.mean().item()))
+    assert w / (1 - w) + 1 / n == pytest.approx((w0 / (1 - w0) + 1 / n) * (1 + h) ** L, rel=1e-10)
+    assert float(odds_after(u, h, L)) < float(logistic_overlap(h * L, u))
+    assert odds_after([0.0, 1.0], h, L).tolist() == [0.0, 1.0]
+
+
+def test_literal_layers_multiply_the_odds():
+    """`ht-odds`: 40 stacks of full matrices, step 1, two heads, width 1,500; private values keep the odds."""
+    n, d, L = 5, 1500, 3
+    grown = {}
+    for common in (True, False):
+        X = equiangular_tokens(n, d, 0.0, replicas=8)
+        for layer in range(L):
+            g = stream(72, int(common), layer)
+            V = (
+                torch.randn(8, 1 if common else n, 1, d, generator=g, **F64) / d**0.5
+            )  # all of V that V m needs, m fixed
+            m = X.mean(dim=1, keepdim=True).norm(dim=-1, keepdim=True)
+            X = normalise(X + (V.squeeze(2) * m).expand(8, n, d))
+        u = X.mean(dim=1).square().sum(dim=-1)
+        grown[common] = (u / (1 - u) * (n - 1)).log().mean().item() / math.log(2)
+    assert grown[True] == pytest.approx(L, abs=0.1)
+    assert abs(grown[False]) < 0.3
+
+
 def test_end_of_a_collapse():
     """`ht-final`: D_ij in terms of |m_i - m_j|^2 and its bound; ln(1 - R) falls at 1 - 1/d, not at (d - 3)/d."""
     d, n, beta, sigma_a = 5, 3, 1.5, 0.8
@@ -261,15 +237,3 @@ def test_end_of_a_collapse():
     spread = rate.std() / math.sqrt(len(rate))
     assert abs(rate.mean() + (1 - 1 / d)) < 5 * spread + h
     assert abs(rate.mean() + (d - 3) / d) > 5 * spread + h
-
-
-def test_fields_of_two_clouds():
-    """`ht-fields`: beta = 0: E |G_mu(x) - G_nu(x)|^2 = (d-1)/d |mean mu - mean nu|^2."""
-    d = 3
-    X, Y = uniform_tokens(5, d, generator=stream(60, "X"), replicas=2)
-    x = X[:1]
-    V = torch.randn(40_000, d, d, generator=stream(60, "V"), **F64) / math.sqrt(d)
-    gap = tangent(x, (X.mean(0) - Y.mean(0))[None] @ V.mT).square().sum(-1)[:, 0]
-    expected = (d - 1) / d * (X.mean(0) - Y.mean(0)).square().sum()
-    assert standard_z(gap, expected) < 5
-    assert standard_z(gap, expected * d / (d - 1)) > 5

@@ -73,7 +73,7 @@ PACKAGES = (
         offer="default",
         licence="MIT",
         what="ALBERT on reactions: twelve passes through one shared layer; a head that maps atoms; test reactions",
-        chapters=("homogenized", "sinkhorn", "hierarchical_kernel"),
+        chapters=("sinkhorn", "hierarchical_kernel"),
     ),
     Package(
         name="sapiens",
@@ -111,7 +111,7 @@ PACKAGES = (
         offer="default",
         licence="MIT; the texts are in the public domain",
         what="six novels of Jane Austen",
-        chapters=("homogenized", "cactus", "in_place_ttt", "sinkhorn"),
+        chapters=("cactus", "in_place_ttt", "sinkhorn"),
     ),
     Package(
         name="emboss",
@@ -150,7 +150,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT (package), Apache-2.0 (model)",
         what="all-MiniLM-L6-v2: BERT for sentences, six layers",
-        chapters=("homogenized", "sinkhorn", "ols_attention", "in_place_ttt"),
+        chapters=("sinkhorn", "ols_attention", "in_place_ttt"),
     ),
     Package(
         name="fashion-mnist",

@@ -1,5 +1,18 @@
 """The chapter's claims and the experiments that they rest on."""
 
-from derived.lab.claims import collect
+from . import collapse, errata, noise, odds, slow
 
-CLAIMS, EXPERIMENTS = collect(__name__)
+CLAIMS = (*odds.CLAIMS, *collapse.CLAIMS, *noise.CLAIMS, *slow.CLAIMS, *errata.CLAIMS)
+EXPERIMENTS = (
+    odds.Odds,
+    odds.TwoTokens,
+    odds.WeakError,
+    collapse.Cold,
+    collapse.Brakes,
+    noise.PrivateNoise,
+    noise.Prompts,
+    slow.SlowPaths,
+    slow.SlowSteps,
+    slow.Wide,
+    errata.Errata,
+)

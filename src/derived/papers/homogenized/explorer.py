@@ -1,38 +1,30 @@
-"""Rows for the two figures with sliders: tokens on a sphere, and the collapse over three parameters.
+"""Tokens on a sphere over depth, on paper and with sliders. Small, live in every build, and the evidence of no claim.
 
-Small, live in every build, and the evidence of no claim.
+Places and overlaps are rounded, so that the page stays small. The spheres are turned so that the places where the
+panels end lie in front, as far as they can: right, up and front are the coordinates of a view.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import torch
 from matplotlib.colors import LinearSegmentedColormap, to_hex
-from matplotlib.figure import Figure
-from matplotlib.patches import Circle
 from plotly.subplots import make_subplots
 
 from derived.lab.experiment import rows
-from derived.lab.explorer import computed, sliders
-from derived.lab.plot import BLUE, INK, MUTED, ORANGE, RED, panel_label
+from derived.lab.explorer import computed
+from derived.lab.plot import BLUE, MUTED, ORANGE, RED
 from derived.lab.rng import stream
 
 from .model.chain import simulate_chain
-from .model.gram import default_record, gram_step
-from .model.heads import HeadLaw, matched_law, normalise, simplex_gram
-from .model.overlaps import simplex_flow
+from .model.heads import matched_law, normalise
 
-GRID = {
-    "d": (8, 12, 16, 24, 32, 48, 64, 128, 256, 1024),
-    "logit_std": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0),
-    "eta": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
-}
+BY_START = LinearSegmentedColormap.from_list("", [BLUE, "#7a4fb0", RED, ORANGE])  # a token's colour by its first place
+TURNS = tuple(range(-180, 181, 15))
 
 
 def sphere_rows(
@@ -60,50 +52,6 @@ def sphere_rows(
     return pd.concat(tables, ignore_index=True)
 
 
-def collapse_rows(
-    seed: int, n: int = 8, H: int = 1, L: int = 96, paths: int = 3, points: int = 13, grid: dict = GRID
-) -> pd.DataFrame:
-    """Mean overlap of n initially orthogonal tokens over layers: the ODE (path -1) and sampled chains of overlaps.
-
-    All steps are run in one batch. Rows: the names of ``grid``, path, layer, gamma.
-    """
-    tables, layers = [], np.array(default_record(L, points))
-    steps = torch.tensor(grid["eta"], dtype=torch.float64).repeat_interleave(paths).reshape(-1, 1, 1)
-    clocks = {eta: eta**2 / H * layers for eta in grid["eta"]}
-    times = np.unique(np.concatenate(list(clocks.values())))
-    for d, s in itertools.product(grid["d"], grid["logit_std"]):
-        flow = simplex_flow(0.0, times, n, s, d)
-        sampled = sampled_overlaps(n, matched_law(d, s), steps, H, layers, stream(seed, "collapse", n, d, str(s), H))
-        for eta, chains in zip(grid["eta"], sampled.unflatten(-1, (-1, paths)).unbind(dim=1), strict=True):
-            curves = np.column_stack([flow[np.searchsorted(times, clocks[eta])], chains.numpy()])
-            setting = {"d": d, "logit_std": s, "eta": eta}
-            tables.append(rows(setting | {"layer": layers, "path": range(-1, paths)}, {"gamma": curves}))
-    return pd.concat(tables, ignore_index=True)
-
-
-def sampled_overlaps(n: int, law: HeadLaw, steps: torch.Tensor, H: int, layers, generator) -> torch.Tensor:
-    """Mean overlaps (layers, replicas) of pairs of initially orthogonal tokens, each replica with a step of its own."""
-    G, kept = simplex_gram(n, 0.0).expand(len(steps), n, n), []
-    for layer in range(layers[-1] + 1):
-        G = gram_step(G, steps, H, law, 1.0, generator=generator) if layer else G
-        if layer in layers:
-            kept.append((G.sum(dim=(-2, -1)) / n - 1) / (n - 1))
-    return torch.stack(kept)
-
-
-# Figures: Tokens on a sphere over depth, on paper and with sliders, and the collapse over three parameters with
-# sliders.
-#
-# Rows in, figures out. Places and overlaps are rounded, so that the page stays small. The spheres are turned so that
-# the places where the panels end lie in front, as far as they can: right, up and front are the coordinates of a view.
-
-BALL = ("#aab8c4", "#f3f6f8")  # from its rim to where the light falls
-BY_START = LinearSegmentedColormap.from_list("", [BLUE, "#7a4fb0", RED, ORANGE])  # a token's colour by its first place
-WAY = "#4d5a66"  # seen on the ball in the dark, too, where lines are lifted
-_FLAT = ["right", "up"]
-TURNS = tuple(range(-180, 181, 15))
-
-
 def viewed(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with right, up and front, and the colour of each token by its rank from left to right at first."""
     places = rows[["x", "y", "z"]].to_numpy()
@@ -123,45 +71,6 @@ def viewed(rows: pd.DataFrame) -> pd.DataFrame:
 def overlap(part: pd.DataFrame) -> float:
     """The mean overlap of the tokens of one panel and layer."""
     return float((part[["x", "y", "z"]].mean() ** 2).sum())
-
-
-def sphere_panels(rows: pd.DataFrame, layers: Sequence[int]) -> Figure:
-    """Tokens of R^3 at these layers, with their way since the row before; rows: panel, layer, token, x, y, z."""
-    rows = viewed(rows)
-    panels, recorded = list(dict.fromkeys(rows["panel"])), sorted(rows["layer"].unique())
-    figure, axes = plt.subplots(len(layers), len(panels), figsize=(7.4, 2.25 * len(layers)), squeeze=False)
-    words = []
-    for line, layer in zip(axes, layers, strict=True):
-        for ax, panel in zip(line, panels, strict=True):
-            _ball(ax)
-            part = rows[rows["panel"] == panel].set_index("layer")
-            now = part.loc[layer]
-            before = part.loc[recorded[max(recorded.index(layer) - 1, 0)]]
-            for side, alpha in ((now["front"] > 0, 0.7), (now["front"] <= 0, 0.25)):
-                ways = (np.column_stack([before[name], now[name], 0 * now[name] + np.nan])[side] for name in _FLAT)
-                ax.plot(*(way.ravel() for way in ways), color=WAY, linewidth=0.6, alpha=alpha, clip_on=False)
-            alpha = np.where(now["front"] > 0, 1.0, 0.3)
-            ax.scatter(
-                now["right"], now["up"], s=22, c=now["colour"], alpha=alpha, linewidths=0, zorder=3, clip_on=False
-            )
-            ax.set(aspect="equal", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
-            ax.axis("off")
-            said = f"overlap {overlap(now):.2f}"
-            ax.annotate(said, (0.5, 0), (0, -7), xycoords="axes fraction", textcoords="offset points", ha="center")
-            words.append(f"{panel} at layer {layer} {overlap(now):.2f}")
-        line[0].annotate(f"layer {layer}", (-0.05, 0.5), xycoords="axes fraction", ha="right", va="center", color=INK)
-    for ax, panel in zip(axes[0], panels, strict=True):
-        panel_label(ax, panel)
-    figure.set_label(f"Tokens on a sphere. Mean overlap: {'; '.join(words)}. They gather where the weights decide.")
-    return figure
-
-
-def _ball(ax: plt.Axes) -> None:
-    shades = LinearSegmentedColormap.from_list("", BALL)
-    for share in np.linspace(0, 1, 7):
-        centre = (-0.25 * share, 0.3 * share)
-        style = {"color": to_hex(shades(share)), "linewidth": 0, "zorder": 0, "clip_on": False}
-        ax.add_patch(Circle(centre, 1 - 0.8 * share, **style))
 
 
 def sphere_explorer(rows: pd.DataFrame) -> go.Figure:
@@ -228,37 +137,3 @@ def _sphere(tokens: np.ndarray, net: Sequence[np.ndarray], colours: Sequence[str
     said = {"text": [f"overlap {(at.mean(axis=0) ** 2).sum():.2f}"], "mode": "text", "hoverinfo": "skip"}
     line = {"color": MUTED, "width": 0.5}
     return [go.Scatter(**lines, line=line), go.Scatter(**dots), go.Scatter(x=[0], y=[-1.25], **said)]
-
-
-NAMES = {"d": "width d", "logit_std": "logit deviation", "eta": "step η"}
-
-
-def collapse_explorer(rows: pd.DataFrame) -> go.Figure:
-    """Overlap over layers, three sliders; rows: d, logit_std, eta, path (-1: the ODE), layer, gamma."""
-    table = rows.pivot(index=[*NAMES, "path"], columns="layer", values="gamma").round(3)
-    lines = {key: part.to_numpy().tolist() for key, part in table.groupby(list(NAMES))}
-    values = [sorted(rows[name].unique()) for name in NAMES]
-    start = (
-        *(each[len(each) // 2] for each in values[:2]),
-        values[2][len(values[2]) // 4],
-    )
-    figure, layers = go.Figure(), table.columns.tolist()
-    for index, line in enumerate(lines[start]):
-        style = {"color": MUTED if index == 0 else BLUE, "width": 3 if index == 0 else 1.2}
-        name = "ODE" if index == 0 else "sampled paths"
-        figure.add_trace(go.Scatter(x=layers, y=line, mode="lines", line=style, name=name, showlegend=index < 2))
-    frames = {key: {"data": [{"type": "scatter", "y": y} for y in each]} for key, each in lines.items()}
-    sliders(figure, frames, {f"{words} = ": each for words, each in zip(NAMES.values(), values, strict=True)}, start)
-    figure.update_layout(
-        height=400,
-        margin={"l": 50, "r": 20, "t": 30, "b": 40},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-        meta={
-            "alt": "Mean overlap of initially orthogonal tokens against layers, the ODE and sampled paths, over "
-            f"{' × '.join(str(len(each)) for each in values)} values of {', '.join(NAMES.values())}. Larger steps "
-            "collapse sooner, colder attention later; small widths scatter."
-        },
-    )
-    figure.update_xaxes(title_text="layer")
-    figure.update_yaxes(title_text="mean overlap", range=[-0.25, 1.02])
-    return figure

@@ -1,14 +1,13 @@
-"""Random layers push all tokens alike, in plain Python.
+"""One shared push, in plain Python: a random layer, and what it does to the odds that two tokens agree.
 
-x     n tokens, unit vectors in d dimensions        V, A   a head: values (d x d), and the form of its logits (d x d)
-eta   step of a layer, H its heads                  tau    the clock, eta^2 / H times the layers
-R     overlap of two tokens                         u      mean overlap of all pairs, tokens with themselves included
+x     n tokens, unit vectors in d dimensions        eta, H   step of a layer, its heads; h = eta^2 / H
+V     a head's values (d x d), with mean zero       u        mean overlap of all pairs, tokens with themselves included
 
-A layer adds the mean of H random heads, times eta, to every token and normalises it. The heads have no mean, and yet
-the tokens gather: the noise is shared. Many layers are a diffusion that knows eta, H and the layers through tau
-alone.
+Attention is uniform: each token reads the mean of all. A layer adds the mean of H random heads, times eta, to every
+token and normalises it. No head pulls; the push is shared, and the odds u / (1 - u) grow by about 1 + h in each layer.
 """
 
+import itertools
 import math
 import random
 
@@ -17,79 +16,46 @@ def dot(x, y):
     return sum(a * b for a, b in zip(x, y))
 
 
-def matvec(M, x):
-    return [dot(row, x) for row in M]
-
-
 def normalise(x):
     length = math.sqrt(dot(x, x))
     return [a / length for a in x]
 
 
-def gaussian(d, variance, generator):
-    return [[generator.gauss(0, math.sqrt(variance)) for _ in range(d)] for _ in range(d)]
+def axes(n, d):
+    return [[float(i == j) for j in range(d)] for i in range(n)]
 
 
-def head(x, V, A, beta):
-    """What each token receives: V times its softmax mean of the tokens, with logits beta <A x_i, x_k>."""
-    pushes = []
-    for token in x:
-        logits = [beta * dot(matvec(A, token), other) for other in x]
-        top = max(logits)
-        weights = [math.exp(logit - top) for logit in logits]
-        mean = [sum(w * other[i] for w, other in zip(weights, x)) / sum(weights) for i in range(len(token))]
-        pushes.append(matvec(V, mean))
-    return pushes
-
-
-def layer(x, eta, heads, beta, generator, shared=True):
-    """One layer of random heads; with ``shared=False`` each token has value matrices of its own."""
-    d = len(x[0])
-    total = [[0.0] * d for _ in x]
-    for _ in range(heads):
-        A = gaussian(d, 1 / d, generator) if beta else [[0.0] * d for _ in range(d)]
-        V = gaussian(d, 1 / d, generator)
-        pushes = head(x, V, A, beta)
-        if not shared:
-            pushes = [head(x, gaussian(d, 1 / d, generator), A, beta)[i] for i in range(len(x))]
-        total = [[t + p for t, p in zip(row, push)] for row, push in zip(total, pushes)]
-    return [normalise([a + eta / heads * t for a, t in zip(token, row)]) for token, row in zip(x, total)]
+def mean(x):
+    return [sum(column) / len(x) for column in zip(*x)]
 
 
 def mean_overlap(x):
-    """u: the squared length of the mean token."""
-    mean = [sum(token[i] for token in x) / len(x) for i in range(len(x[0]))]
-    return dot(mean, mean)
+    """u, the squared length of the mean token."""
+    return dot(mean(x), mean(x))
 
 
-def one_push(R, p):
-    """The overlap of two tokens after the same push of length p at right angles to both."""
-    return (R + p * p) / (1 + p * p)
+def push(m, eta, heads, generator):
+    """What the heads make of the mean token m: (eta / heads) times the sum of V m, V with entries of variance 1/d."""
+    scale = eta / heads / math.sqrt(len(m))
+    return [scale * sum(generator.gauss(0, 1) * a for _ in range(heads) for a in m) for _ in m]
 
 
-def logistic(u, tau):
-    """Hot attention in many dimensions: du/dtau = u (1 - u)."""
-    return 1 / (1 + (1 / u - 1) * math.exp(-tau))
+def layer(x, eta, heads, generator, shared=True):
+    """One layer; with ``shared=False`` each token has value matrices of its own."""
+    m = mean(x)
+    one = push(m, eta, heads, generator)
+    pushes = [one if shared else push(m, eta, heads, generator) for _ in x]
+    return [normalise([a + b for a, b in zip(token, p)]) for token, p in zip(x, pushes)]
 
 
-def drift(R, d):
-    """Mean motion of the overlap of two tokens under uniform attention, in d dimensions."""
-    s = (1 + R) / 2  # of each token and of both: the squared length of their mean
-    return (d - 2 + R * R) / d * s - (d - 1) / d * R * s
+def wide_layer(R, Q, h):
+    """The overlaps after a layer of infinite width, where Q holds the overlaps of what the tokens read."""
+    length = [math.sqrt(1 + h * Q[i][i]) for i in range(len(R))]
+    return [[(r + h * q) / (a * b) for r, q, b in zip(*rows, length)] for *rows, a in zip(R, Q, length)]
 
 
-def kernel_moments(x, y, generator, samples):
-    """Mean of <V x, e> and of <V x, V y> over random value matrices: zero, and <x, y>."""
-    first, second = 0.0, 0.0
-    for _ in range(samples):
-        V = gaussian(len(x), 1 / len(x), generator)
-        one, two = matvec(V, x), matvec(V, y)
-        first, second = first + one[0] / samples, second + dot(one, two) / samples
-    return first, second
-
-
-def axes(n, d):
-    return [[float(i == j) for j in range(d)] for i in range(n)]
+def odds(u):
+    return u / (1 - u)
 
 
 def text_plot(x, curves, label=""):
@@ -104,22 +70,21 @@ def text_plot(x, curves, label=""):
 plot = globals().get("plot", text_plot)  # the book's page draws it
 
 if __name__ == "__main__":
-    # Four tokens at right angles pass through layers of random heads: the noise is shared, and they gather.
-    # - Set `shared` to `False`: each token gets noise of its own, and nothing gathers.
-    # - Halve `eta`: four times as many layers do what these did; the clock tau is the same.
+    # Four tokens at right angles pass through random layers: the push is shared, and they gather.
+    # - Set `shared` to `False`: each token gets a push for itself, and nothing gathers.
+    # - Change `eta` and `heads`: a layer multiplies the odds by about 1 + eta^2 / heads, whatever the step.
 
-    n, d = 4, 24  # tokens, dimensions
-    eta, heads = 0.5, 2
+    n, d, layers = 4, 48, 6
+    eta, heads = 1.0, 1
     shared = True
 
-    generator = random.Random(0)
-    x, tau, overlap = axes(n, d), [0.0], [1 / n]
-    while tau[-1] < 3:
-        x = layer(x, eta, heads, 0.0, generator, shared)
-        tau.append(tau[-1] + eta**2 / heads)
-        overlap.append(mean_overlap(x))
-    curve = [logistic(1 / n, t) for t in tau]
-    print(f"{len(tau) - 1} layers, tau = {tau[-1]:.2f}: mean overlap {overlap[-1]:.3f}, logistic curve {curve[-1]:.3f}")
-
-    plot(tau, {"these layers": overlap, "logistic curve": curve}, "clock tau; mean overlap")
-    result = [curve[-1], drift(0.0, d)]
+    generator, h = random.Random(0), eta**2 / heads
+    x, u = axes(n, d), [1 / n]
+    for _ in range(layers):
+        x = layer(x, eta, heads, generator, shared)
+        u.append(mean_overlap(x))
+    grown = [odds(b) / odds(a) for a, b in itertools.pairwise(u)]
+    print("the odds grow by", *(f"{g:.2f}" for g in grown), f"and 1 + h = {1 + h:.2f}")
+    law = [math.log(odds(1 / n) * (1 + h) ** k) for k in range(layers + 1)]
+    plot(range(layers + 1), {"these layers": [math.log(odds(a)) for a in u], "law": law}, "layers; log odds")
+    result = [law[-1], wide_layer(axes(2, 2), [[0.5, 0.5], [0.5, 0.5]], 0.5)[0][1]]

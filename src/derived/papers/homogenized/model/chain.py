@@ -5,7 +5,7 @@ literal     V, W, W' (d, d) for each head                     3 H d^2           
 projected   logits from Bartlett's factors, one value draw    H (3/2) k^2 + n d, k = min(n, d)    yes
 gram        overlaps alone (module gram)                      H (3/2) k^2 + (3/2) n^2             no
 
-``multi_head`` is attention as a torch stack has it at initialisation, with which the clock is compared.
+``post_norm_block`` is a layer of a torch stack at initialisation, with which the law of the odds is compared.
 
 All three have the same law of the overlaps, the first two the same law of the tokens; `gram` says why. [ours]
 """
@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from derived.lab.checks import check_choice, check_factored
+from derived.lab.checks import check_at_least, check_choice, check_count, check_factored, check_one_dtype
 from derived.lab.nets import layer_norm, merge_heads, normal, split_heads
 
 from .checks import check_on_sphere
@@ -96,19 +96,12 @@ def literal_step(X: Tensor, eta: float, H: int, law: HeadLaw, beta: float, *, ge
     R, n, d = X.shape
     factory = {"generator": generator, "device": generator.device, "dtype": X.dtype}
     V = law.value_std * torch.randn(R, 1 if common else n, H, d, d, **factory)
-    W, W_ = (law.sigma_a * torch.randn(R, H, d, law.key_rank, **factory) for _ in range(2))
+    W, W_ = (law.sigma_a * torch.randn(R, H, d, d, **factory) for _ in range(2))
     each = X.unsqueeze(1)
     queries, keys = each @ W, each @ W_
-    if _moves(law.A_bar):
-        queries = torch.cat([queries, _times_mean(each, law.A_bar).expand(R, H, n, d)], dim=-1)
-        keys = torch.cat([keys, each.expand(R, H, n, d)], dim=-1)
-    # In law <A x_i, x_k> = <(x_i W, x_i A_bar^T), (x_k W', x_k)>: the mean of A is d more columns of both factors.
     M = scaled_dot_product_attention(queries, keys, each.expand(R, H, n, d), scale=beta)
     noise = torch.einsum("rhnd,rhed->rne", M, V[:, 0]) if common else torch.einsum("rhnd,rnhed->rne", M, V)
-    move = noise / H
-    if _moves(law.V_bar):
-        move = move + _times_mean(M.mean(dim=1), law.V_bar)
-    return normalise(X + eta * move)
+    return normalise(X + eta / H * noise)
 
 
 @torch.no_grad()
@@ -118,37 +111,35 @@ def projected_step(
     """One layer without a (d, d) matrix: attention from the overlaps, one (k, d) normal matrix for the values."""
     R, n, d = X.shape
     C = psd_factor(overlaps(X), n) if n < d else X
-    mean = _times_mean(X, law.A_bar) @ X.mT if _moves(law.A_bar) else None
-    Pi = attention_probabilities(C, law, beta, H, generator=generator, mean=mean)
+    Pi = attention_probabilities(C, law, beta, H, generator=generator)
     moved = X
     if law.value_std:  # sigma_V sum_h Pi_h X V_h^T is one Gaussian matrix with row covariance sigma_V^2 F F^T
         F = value_factor(C, Pi, common=common)
         Z = torch.randn(R, F.shape[-1], d, generator=generator, device=generator.device, dtype=X.dtype)
         moved = torch.baddbmm(moved, F, Z, alpha=eta * law.value_std / H)
-    if _moves(law.V_bar):
-        moved = moved + eta * _times_mean(Pi.mean(dim=1) @ X, law.V_bar)
     return normalise(moved)
 
 
-def _moves(mean: float | Tensor) -> bool:
-    """Whether a mean does anything: a matrix, or a number other than 0."""
-    return isinstance(mean, Tensor) or mean != 0
+def post_norm_block(
+    x: Float[Tensor, "R n d"], scale: float, H: int, *, generator: torch.Generator, causal: bool = False
+) -> Float[Tensor, "R n d"]:
+    """x <- LayerNorm(x + scale * MultiHead(x)) with fresh weights of variance 1/d in every replica: attention alone, as
+    torch has it at initialisation, H heads of width d/H each, concatenated; h = scale^2 whatever H. [ours]
 
+    Shapes: x (R, n, d) gives (R, n, d). ``causal`` lets token i attend to tokens 1 .. i. Differentiable in x.
+    ValueError for other shapes, a d that H does not divide, a negative scale, a dtype that does not serve.
 
-def _times_mean(X: Tensor, mean: float | Tensor) -> Tensor:
-    """X mean^T, a number meaning a multiple of the identity."""
-    return X @ mean.to(X).mT if isinstance(mean, Tensor) else mean * X
-
-
-def stack_layer(x: Float[Tensor, "R n d"], scale: float, H: int, *, generator: torch.Generator) -> Tensor:
-    """x <- LayerNorm(x + scale * MultiHead(x)), with fresh weights in every replica. [ours]"""
-    return layer_norm(x + scale * multi_head(x, H, generator=generator))
-
-
-def multi_head(x: Float[Tensor, "R n d"], H: int, *, generator: torch.Generator) -> Float[Tensor, "R n d"]:
-    """Multi-head attention with fresh weights of variance 1/d in every replica, as at initialisation. [prior]"""
+    >>> from derived.lab.rng import stream
+    >>> post_norm_block(torch.eye(4).expand(3, 4, 4), 1.0, 2, generator=stream(0, "block")).shape
+    torch.Size([3, 4, 4])
+    """
+    check_one_dtype(x=x)
+    check_count("H", H)
+    check_at_least("scale", scale, 0)
+    if x.ndim != 3 or x.shape[-1] % H:
+        raise ValueError(f"x of shape {tuple(x.shape)} with H = {H}: give (replicas, n, d) with d a multiple of H")
     R, _, d = x.shape
     weight = {"std": d**-0.5, "generator": generator, "dtype": x.dtype, "device": x.device}
     queries, keys, values = (split_heads(x @ normal(R, d, d, **weight), H) for _ in range(3))
-    mixed = scaled_dot_product_attention(queries, keys, values)
-    return merge_heads(mixed) @ normal(R, d, d, **weight)
+    mixed = merge_heads(scaled_dot_product_attention(queries, keys, values, is_causal=causal))
+    return layer_norm(x + scale * mixed @ normal(R, d, d, **weight))

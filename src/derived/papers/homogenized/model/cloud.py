@@ -11,13 +11,12 @@ kappa       kappa     E cos(Ax, Ay) = r - kappa r (1 - r^2) / d + O(1/d^2): 1/2 
 u           u         overlap at time t = tau / d, du = -(1 + kappa) u (1 - u^2) dt + sqrt(2) (1 - u^2) dB
 y           y         artanh u, dy = (1 - kappa) tanh y dt + sqrt(2) dB
 
-At beta = infinity a head sends x to A_d(beta |A x|) V A x / |A x|. The pair enters a layer by R alone, so a layer costs
-a few numbers for each path, whatever the width d. [ours] Version 1, as retold, has kappa = 0 in the equation of u and
-1/2 in the lemma; kappa = 1 is [ours].
+At beta = infinity a head sends x to V A x / |A x|. The pair enters a layer by R alone, so a layer costs a few numbers
+for each path, whatever the width d. [ours] The transcription has kappa = 0 in the equation of u and 1/2 in the lemma;
+kappa = 1 is [ours].
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,67 +26,34 @@ from numpy.typing import ArrayLike
 from scipy import special
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_count, check_dtype, check_one_dtype, check_positive, check_within
+from derived.lab.checks import check_at_least, check_count, check_one_dtype, check_within
 
-from .checks import check_dimension, check_times
+from .checks import check_dimension
 from .two_token import gamma_nodes
 
 
-def vmf_mean_ratio(d: int, kappa: ArrayLike) -> np.ndarray:
-    """A_d(kappa), the length of the mean of a von Mises-Fisher law on the sphere of R^d. [prior]
-
-    Equation: A_d(kappa) = I_{d/2}(kappa) / I_{d/2-1}(kappa); 1 / A_d = d / kappa + A_{d+2}, a continued fraction. It
-    contracts by A^2 a step, so 7 sqrt(kappa) + 30 steps from Amos's bound reach rounding. For uniform tokens
-    m(x) = A_d(beta |A x|) A x / |A x|. Shapes: any of kappa. ValueError for d < 2, negative or infinite kappa.
-
-    >>> vmf_mean_ratio(3, [0.0, 1.0]).round(6)  # coth(1) - 1
-    array([0.      , 0.313035])
-    """
-    check_dimension(d)
-    kappa = np.asarray(kappa, dtype=float)
-    check_at_least("kappa", kappa, 0)
-    steps = 30 + math.ceil(7 * math.sqrt(kappa.max(initial=0.0)))
-    x, nu = np.maximum(kappa, np.finfo(float).tiny ** 0.5), d / 2 + steps
-    ratio = x / (nu - 0.5 + np.sqrt(x * x + (nu + 0.5) ** 2))
-    for j in range(steps - 1, -1, -1):
-        ratio = 1 / ((d + 2 * j) / x + ratio)
-    return np.where(kappa > 0, ratio, 0.0)
-
-
-class Image(NamedTuple):
-    """A x and A y for unit vectors of overlap R."""
-
-    cosine: Tensor  # (paths,)
-    length_x: Tensor  # |A x| over sigma_A^k d^(k/2)
-    length_y: Tensor
-    control: Tensor  # of mean zero: the first-order change of the cosine
-
-
-def _chi(shape: torch.Size, freedom: float, factory: dict) -> Tensor:
+def _chi(shape: torch.Size, freedom: int, factory: dict) -> Tensor:
     """Lengths of normal vectors of ``freedom`` dimensions."""
     halves = torch.full(shape, freedom / 2, device=factory["device"], dtype=factory["dtype"])
     return (2 * torch._standard_gamma(halves, generator=factory["generator"])).sqrt()
 
 
-def image(R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.Generator) -> Image:
-    """Apply ``factors`` independent Gaussian d x d matrices to two unit vectors of overlap R: see `ht-delta`."""
+def image_cosine(
+    R: Float[Tensor, " paths"], d: int, factors: int, *, generator: torch.Generator
+) -> Float[Tensor, " paths"]:
+    """The cosine of A x and A y for unit vectors of overlap R, A a product of Gaussian d x d matrices."""
     check_dimension(d)
     check_count("factors", factors, 0)
     check_one_dtype(R=R)
-    factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
-    cosine, one = R, torch.ones_like(R)
-    length_x, length_y, control = one, one, torch.zeros_like(R)
+    factory, cosine = {"generator": generator, "device": R.device, "dtype": R.dtype}, R
     for _ in range(factors):
         # sqrt(d) A sends x = e_1 to chi_d e_1, y = cosine e_1 + c e_2 to cosine chi_d e_1 + c (q e_1 + chi_{d-1} e_2).
         c = (1 - cosine.square()).clamp_min(0).sqrt()
         p, across = _chi(R.shape, d, factory) / d**0.5, _chi(R.shape, d - 1, factory) / d**0.5
         q = torch.randn(R.shape, **factory) / d**0.5
-        step = c * (cosine * (p.square() - 1) / 2 + c * q) - cosine * c * (across.square() - (d - 1) / d) / 2
-        along, over = cosine * p + c * q, c * across
-        size = torch.hypot(along, over)
-        control = control + c * step
-        length_x, length_y, cosine = length_x * p, length_y * size, along / size
-    return Image(cosine, length_x, length_y, control)
+        along = cosine * p + c * q
+        cosine = along / torch.hypot(along, c * across)
+    return cosine
 
 
 def cloud_layer(
@@ -100,7 +66,7 @@ def cloud_layer(
     """
     check_count("d", d, 4, "the rest beside the two tokens needs at least two dimensions")
     factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
-    rho = image(R, d, factors, generator=generator).cosine
+    rho = image_cosine(R, d, factors, generator=generator)
     a1, a2, g1, g2, along = ((h / d) ** 0.5 * torch.randn(R.shape, **factory) for _ in range(5))
     rest, across = ((h / d) ** 0.5 * _chi(R.shape, freedom, factory) for freedom in (d - 2, d - 3))
     spread = (1 - rho.square()).clamp_min(0).sqrt()
@@ -161,48 +127,6 @@ def slow_drift(u: ArrayLike, kappa: float = 1.0) -> np.ndarray:
 def slow_bracket(u: ArrayLike) -> np.ndarray:
     """2 (1 - u^2)^2, the variance rate of the slow overlap on the clock tau / d. [digest]"""
     return 2 * (1 - np.asarray(u, dtype=float) ** 2) ** 2
-
-
-def slow_overlap_sde(
-    kappa: float,
-    times: ArrayLike,
-    *,
-    y0: float = 0.0,
-    paths: int,
-    generator: torch.Generator,
-    step: float = 0.02,
-    dtype=torch.float64,
-) -> torch.Tensor:
-    """Paths (T, paths) of y = artanh u on the clock t = tau / d, at ``times``; u = torch.tanh(y). [ours]
-
-    Equation: dy = (1 - kappa) tanh y dt + sqrt(2) dB, by Heun's step, weak order 2 for additive noise; exact at
-    kappa = 1, where y = y0 + sqrt(2) B. ValueError for times that decrease, step <= 0, paths < 1,
-    kappa < 0, and for what is no number.
-
-    >>> from derived.lab.rng import stream
-    >>> y = slow_overlap_sde(0.0, [0.0, 20.0], y0=0.5, paths=1000, generator=stream(0, "paths"))
-    >>> y.shape, float(y[0].std()), bool((torch.tanh(y[1]).abs() > 0.99).double().mean() > 0.9)
-    (torch.Size([2, 1000]), 0.0, True)
-    """
-    check_at_least("kappa", kappa, 0)
-    check_at_least("|y0|", abs(y0), 0)
-    check_count("paths", paths)
-    check_positive("step", step)
-    check_dtype(dtype)
-    times = check_times(times)
-    y = torch.full((paths,), float(y0), device=generator.device, dtype=dtype)
-    now, kept = 0.0, []
-    for time in times:
-        count = math.ceil((time - now) / step - 1e-9) if kappa != 1 else int(time > now)
-        h = (time - now) / max(count, 1)
-        for _ in range(count):
-            noise = math.sqrt(2 * h) * torch.randn(paths, generator=generator, device=generator.device, dtype=dtype)
-            push = (1 - kappa) * torch.tanh(y)
-            guess = y + h * push + noise
-            y = y + h / 2 * (push + (1 - kappa) * torch.tanh(guess)) + noise
-        now = float(time)
-        kept.append(y)
-    return torch.stack(kept)
 
 
 def return_probability(y0: float, kappa: float = 1.0, time: float = math.inf) -> float:

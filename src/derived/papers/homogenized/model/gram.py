@@ -7,14 +7,13 @@ T              bartlett       lower factor of a Wishart matrix of d degrees of f
 Pi             Pi             attention probabilities                                         (R, H, n, n)
 F              F              factor of sum_h Pi_h G Pi_h^T, q = min(n, H k) columns, k if H = 1   (R, n, q)
 
-If X = C Q with orthonormal rows of Q, then X W has the law of sigma_A C Xi with normal Xi (k, rank), and
+If X = C Q with orthonormal rows of Q, then X W has the law of sigma_A C Xi with normal Xi (k, d), and
 Xi Xi'^T = T Z in law: T from the QR factors of Xi^T, Z (., k) normal. Given the attention, the sum over heads of
 sigma_V Pi_h X V_h^T is one Gaussian matrix with row covariance F F^T, so a single normal matrix serves all heads; its
 part inside the span of the tokens is (., k) normal, its part outside enters by its Gram matrix alone, a Wishart matrix
 of d - k degrees of freedom. [ours]
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,19 +99,17 @@ def pivoted_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor
 
 
 def attention_probabilities(
-    C: Float[Tensor, "R n k"], law: HeadLaw, beta: float, H: int, *, generator: torch.Generator, mean: Tensor | None
+    C: Float[Tensor, "R n k"], law: HeadLaw, beta: float, H: int, *, generator: torch.Generator
 ) -> Float[Tensor, "R H n n"]:
-    """Pi_h, rows softmax(beta <A_h x_i, x_k>) for tokens with the factor C; ``mean`` holds <A_bar x_i, x_k>."""
+    """Pi_h, rows softmax(beta <A_h x_i, x_k>) for tokens with the factor C."""
     R, n, k = C.shape
     logits = C.new_zeros(R, H, n, n)
     if beta and law.sigma_a:
         # Xi Xi'^T = T Z in law: with Xi^T = Q T^T (QR) the factor T is Bartlett's and Q^T Xi'^T is normal.
-        T = bartlett((R, H), k, law.key_rank, generator=generator, dtype=C.dtype)
+        T = bartlett((R, H), k, law.d, generator=generator, dtype=C.dtype)
         Z = torch.randn(R, H, T.shape[-1], k, generator=generator, device=generator.device, dtype=C.dtype)
         factor = C.unsqueeze(1)
         logits = beta * law.sigma_a**2 * (factor @ (T @ (Z @ factor.mT)))
-    if mean is not None:
-        logits = logits + beta * mean.unsqueeze(1)
     return torch.softmax(logits, dim=-1)
 
 
@@ -141,15 +138,14 @@ def gram_step(
     R, n, _ = G.shape
     k = min(n, law.d)
     C = psd_factor(G, k)  # the tokens in a basis of their own span
-    Pi = attention_probabilities(C, law, beta, H, generator=generator, mean=law.A_bar * G if law.A_bar else None)
-    inside = C + eta * law.V_bar * (Pi.mean(dim=1) @ C) if law.V_bar else C
-    moved = inside
+    Pi = attention_probabilities(C, law, beta, H, generator=generator)
+    moved = C
     if law.value_std:
         F = eta * law.value_std / H * value_factor(C, Pi, common=common)
         q = F.shape[-1]
         # Of F Z, Z (q, d) normal: k columns lie in the span, the other d - k enter by their Gram matrix alone.
         inner = torch.randn(R, q, k, generator=generator, device=generator.device, dtype=G.dtype)
-        moved = inside + F @ inner
+        moved = C + F @ inner
         if law.d > k:
             outer = F @ bartlett((R,), q, law.d - k, generator=generator, dtype=G.dtype)
             moved = torch.cat([moved, outer], dim=-1)
@@ -174,10 +170,8 @@ def simulate_gram(
     """L layers of the chain of Gram matrices: the law of the tokens' overlaps, at a cost independent of d. [ours]
 
     Shapes: G0 (R, n, n); memory and time O(R H n^3) for any d, n > d included. ``record`` lists layers, None the first
-    and last. Errors: no Gram matrix of vectors in R^d, a step that overshoots, means that are matrices.
+    and last. Errors: no Gram matrix of vectors in R^d, a step that overshoots.
     """
-    if not law.scalar_means:
-        raise ValueError("V_bar or A_bar is a matrix: the overlaps alone are no Markov chain; use method='projected'")
     layers = check_run(L, eta, H, law, beta, record)
     check_gram(G0, law.d)
     G, kept = G0, []
@@ -195,13 +189,8 @@ def check_run(L: int, eta: float, H: int, law: HeadLaw, beta: float, record: Seq
     check_count("H", H)
     check_at_least("beta", beta, 0)
     displacement = eta**2 * law.value_std**2 * law.d / H
-    check_step(eta, H, displacement, eta * law.value_norm)
+    check_step(eta, H, displacement)
     layers = tuple(sorted({0, L} if record is None else {int(layer) for layer in record}))
     if not layers or layers[0] < 0 or layers[-1] > L:
         raise ValueError(f"record = {record}: layers between 0 and L = {L}, at least one")
     return layers
-
-
-def default_record(L: int, points: int) -> list[int]:
-    """About ``points`` layers from 0 to L, evenly spaced."""
-    return sorted({math.floor(L * i / max(points - 1, 1) + 0.5) for i in range(points)})

@@ -4,10 +4,10 @@ symbol         name            meaning                                          
 X              X               tokens, rows on the unit sphere of R^d                       (..., n, d)
 R              leading axis    independent replicas: weights and tokens of their own
 V, A           V, A            value matrix, collapsed query-key matrix                     (..., H, d, d)
-sigma_V        sigma_v         standard deviation of the entries of V - V_bar
-sigma_A        sigma_a         standard deviation of the entries of W, W'; A - A_bar = W W'^T, W, W' (d, rank)
+sigma_V        sigma_v         standard deviation of the entries of V
+sigma_A        sigma_a         standard deviation of the entries of W, W'; A = W W'^T, W, W' (d, d)
 beta           beta            inverse temperature; <A x, y> beta are the logits
-lambda         logit_std       beta sigma_A^2 sqrt(rank), the standard deviation of a logit of two unit vectors
+lambda         logit_std       beta sigma_A^2 sqrt(d), the standard deviation of a logit of two unit vectors
 eta, H         eta, H          residual step, heads; h = eta^2 / H
 
 B(x) = V m(x),  m(x) = sum_k softmax_k(beta <A x, x_k>) x_k,  x <- N(x + (eta / H) sum_h B_h(x)),  N(v) = v / |v|.
@@ -15,7 +15,6 @@ B(x) = V m(x),  m(x) = sum_k softmax_k(beta <A x, x_k>) x_k,  x <- N(x + (eta / 
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -37,11 +36,10 @@ class Heads(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadLaw:
-    """The law of a random head: V = V_bar + sigma_V normals and A = A_bar + W W'^T, all independent. [digest]
+    """The distribution of a random head: V of normal entries and A = W W'^T, all independent and of mean zero. [digest]
 
-    Equation: V_ij - V_bar_ij ~ N(0, sigma_V^2), W_ik, W'_ik ~ N(0, sigma_A^2), i, j = 1 .. d, k = 1 .. rank.
-    ``sigma_v`` None is 1/sqrt(d), the standard initialisation; ``V_bar`` and ``A_bar`` are numbers (multiples of the
-    identity) or (d, d) tensors; ``rank`` None is d. ValueError for d < 2, rank < 1, negative deviations, wrong shapes.
+    Equation: V_ij ~ N(0, sigma_V^2), W_ij, W'_ij ~ N(0, sigma_A^2), i, j = 1 .. d. ``sigma_v`` None is 1/sqrt(d), the
+    standard initialisation. ValueError for d < 2 and negative deviations.
 
     >>> law = HeadLaw(d=16, sigma_a=0.5)
     >>> law.value_std, law.logit_std(beta=2.0)
@@ -51,50 +49,20 @@ class HeadLaw:
     d: int
     sigma_a: float
     sigma_v: float | None = None
-    V_bar: float | Tensor = 0.0
-    A_bar: float | Tensor = 0.0
-    rank: int | None = None
 
     def __post_init__(self):
         check_dimension(self.d)
-        check_count("rank", self.key_rank)
         check_at_least("sigma_v", self.value_std, 0)
         check_at_least("sigma_a", self.sigma_a, 0)
-        for name in ("V_bar", "A_bar"):
-            mean = getattr(self, name)
-            if isinstance(mean, Real):
-                continue
-            check_one_dtype(**{name: mean})
-            if mean.shape != (self.d, self.d):
-                raise ValueError(
-                    f"{name} of shape {tuple(mean.shape)}: give a number c for c I, or a ({self.d}, {self.d})"
-                )
 
     @property
     def value_std(self) -> float:
         """sigma_V."""
         return 1 / math.sqrt(self.d) if self.sigma_v is None else self.sigma_v
 
-    @property
-    def key_rank(self) -> int:
-        """The columns of W and W'."""
-        return self.d if self.rank is None else self.rank
-
-    @property
-    def scalar_means(self) -> bool:
-        """Whether both means are multiples of the identity, so that the Gram matrix is a chain of its own."""
-        return not (isinstance(self.V_bar, Tensor) or isinstance(self.A_bar, Tensor))
-
-    @property
-    def value_norm(self) -> float:
-        """The operator norm of V_bar."""
-        if isinstance(self.V_bar, Tensor):
-            return torch.linalg.matrix_norm(self.V_bar, ord=2).item()
-        return abs(self.V_bar)
-
     def logit_std(self, beta: float) -> float:
-        """lambda = beta sigma_A^2 sqrt(rank), the standard deviation of beta <W W'^T x, y> for unit x, y. [ours]"""
-        return beta * self.sigma_a**2 * math.sqrt(self.key_rank)
+        """lambda = beta sigma_A^2 sqrt(d), the standard deviation of beta <W W'^T x, y> for unit x, y. [ours]"""
+        return beta * self.sigma_a**2 * math.sqrt(self.d)
 
     def draw(
         self,
@@ -108,23 +76,14 @@ class HeadLaw:
         """Independent heads, ``shape`` of them: usually (R, H)."""
         check_dtype(dtype)
         factory = {"generator": generator, "device": device, "dtype": dtype}
-        V, W, W_ = (torch.randn(*shape, self.d, size, **factory) for size in (self.d, self.key_rank, self.key_rank))
-        A = self.sigma_a**2 * (W @ W_.mT)
-        return Heads(mean_plus(self.V_bar, self.value_std * V), mean_plus(self.A_bar, A), beta)
+        V, W, W_ = (torch.randn(*shape, self.d, self.d, **factory) for _ in range(3))
+        return Heads(self.value_std * V, self.sigma_a**2 * (W @ W_.mT), beta)
 
 
-def mean_plus(mean: float | Tensor, M: Float[Tensor, "*batch d d"]) -> Float[Tensor, "*batch d d"]:
-    """M + mean, a number meaning a multiple of the identity."""
-    if isinstance(mean, Tensor):
-        return M + mean.to(M)
-    return M + mean * torch.eye(M.shape[-1], dtype=M.dtype, device=M.device) if mean else M
+def matched_law(d: int, logit_std: float, beta: float = 1.0) -> HeadLaw:
+    """The Gaussian heads whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
 
-
-def matched_law(d: int, logit_std: float, beta: float = 1.0, **fields) -> HeadLaw:
-    """The Gaussian law whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
-
-    Equation: sigma_A^2 = lambda / (beta sqrt(rank)). ``fields`` are the other fields of ``HeadLaw``. ValueError for
-    beta = 0 with logit_std > 0, and for negative numbers.
+    Equation: sigma_A^2 = lambda / (beta sqrt(d)). ValueError for beta = 0 with logit_std > 0, and for negative numbers.
 
     >>> round(matched_law(64, 3.0).logit_std(1.0), 12)
     3.0
@@ -133,8 +92,7 @@ def matched_law(d: int, logit_std: float, beta: float = 1.0, **fields) -> HeadLa
     check_at_least("beta", beta, 0)
     if beta == 0 < logit_std:
         raise ValueError(f"beta = 0 makes every logit 0, but logit_std = {logit_std:g} was asked for")
-    rank = fields.get("rank") or d
-    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(rank))) if logit_std else 0.0, **fields)
+    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(d))) if logit_std else 0.0)
 
 
 def barycentre(X: Float[Tensor, "*#batch n d"], A: Float[Tensor, "*#batch d d"], beta: float) -> Tensor:
@@ -160,13 +118,11 @@ def attention_field(
     return barycentre(X, A, beta) @ V.mT
 
 
-def layer_step(
-    X: Float[Tensor, "*batch n d"], eta: float, heads: Heads, *, projected: bool = False
-) -> Float[Tensor, "*batch n d"]:
+def layer_step(X: Float[Tensor, "*batch n d"], eta: float, heads: Heads) -> Float[Tensor, "*batch n d"]:
     """One layer of H heads: x <- N(x + (eta/H) sum_h B_h(x)), N(v) = v / |v|. [digest]
 
-    Shapes: X (*batch, n, d), heads.V and heads.A (*batch, H, d, d) give (*batch, n, d). ``projected`` moves along
-    P_x B = B - <x, B> x instead of B. ValueError for tokens off the sphere and a negative step.
+    Shapes: X (*batch, n, d), heads.V and heads.A (*batch, H, d, d) give (*batch, n, d). ValueError for
+    tokens off the sphere and a negative step.
 
     >>> X = equiangular_tokens(2, 3, 0.0)
     >>> heads = Heads(V=torch.eye(3).double()[None, None], A=torch.eye(3).double()[None, None], beta=0.0)
@@ -176,8 +132,7 @@ def layer_step(
     """
     check_on_sphere(X)
     check_at_least("eta", eta, 0)
-    move = eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3)
-    return normalise(X + (tangent(X, move) if projected else move))
+    return normalise(X + eta * attention_field(X.unsqueeze(-3), heads.V, heads.A, heads.beta).mean(dim=-3))
 
 
 def normalise(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:

@@ -19,15 +19,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike
 from scipy import special
 
-from derived.lab.checks import check_at_least, check_count
+from derived.lab.checks import check_count
 
-from .checks import check_overlap, check_width
-from .gram import bartlett, psd_factor
-from .heads import simplex_gram
+from .checks import check_overlap
 
 STEP = 0.4  # in log t; the trapezoidal error, exp(-pi^2 / STEP) times a power, is 5e-9
 FINE = STEP / 2  # the private part is tabulated on this grid of log t
@@ -144,72 +140,3 @@ def _argmax_agreement(gamma: float, n: int) -> float:
     other = slice(None, None, -1 if gamma < 0 else 1)
     joint = (below * weights) @ below[:, other].T
     return float(n * step**2 * (((density * weights) @ density[:, other].T) * joint ** (n - 1)).sum())
-
-
-def sampled_moments(
-    gamma: float,
-    n: int,
-    logit_std: float,
-    d: float = math.inf,
-    *,
-    samples: int = 4096,
-    rows: int = 8,
-    generator: torch.Generator,
-) -> AttentionMoments:
-    """f and g from independent draws of the logits of ``rows`` tokens, exact in law at any width d, antithetic. [ours]
-
-    At finite d the logits of A = W W'^T are lambda C_rows (T Z / sqrt(d)) C^T with Bartlett's factor T; at d = infinity
-    T / sqrt(d) is the identity. Each draw is used with both signs; the errors are over draws. Errors: as
-    ``attention_moments``; n tokens of overlap gamma need d >= n - 1; samples < 2.
-    """
-    check_count("n", n)
-    check_count("samples", samples)
-    check_count("rows", rows)
-    check_overlap(gamma, n)
-    check_width(d)
-    rows, factory = min(rows, n), {"device": generator.device, "dtype": torch.float64}
-    k = min(n, d)
-    C = psd_factor(simplex_gram(n, gamma, **factory).unsqueeze(0), n)[0]
-    if d < n and gamma < 1 and not (k == n - 1 and abs(gamma * (n - 1) + 1) < 1e-12):
-        raise ValueError(f"{n} tokens of overlap {gamma:g} span {n} dimensions: need d >= {n}, but d = {d}")
-    left = psd_factor(C[:rows] @ C[:rows].mT, rows)  # tokens 1 .. rows in a basis of their own span
-    Z = torch.randn(samples, rows, C.shape[-1], generator=generator, **factory)
-    if math.isfinite(d):
-        T = bartlett((samples,), rows, int(d), generator=generator) / math.sqrt(d)
-        Z = T @ Z[:, : T.shape[-1]]
-    logits = logit_std * (left @ Z @ C.mT)
-    draws = torch.stack([_row_moments(torch.softmax(sign * logits, dim=-1)) for sign in (1, -1)]).mean(dim=0)
-    value, error = draws.mean(dim=1), draws.std(dim=1) / math.sqrt(samples)
-    return AttentionMoments(*value.tolist(), *error.tolist())
-
-
-def _row_moments(Pi: torch.Tensor) -> torch.Tensor:
-    """(2, samples): mean over rows of sum_k pi_ik^2, mean over pairs of rows of sum_k pi_ik pi_jk."""
-    rows = Pi.shape[-2]
-    f = Pi.square().sum(dim=(-2, -1))
-    g = (Pi.sum(dim=-2).square().sum(dim=-1) - f) / (rows * (rows - 1)) if rows > 1 else f
-    return torch.stack([f / rows, g])
-
-
-def rem_participation(n: int, logit_std: ArrayLike) -> np.ndarray:
-    """The leading order of f for n independent logits of standard deviation sigma: a random energy model. [ours]
-
-    Warm, sigma < sqrt(2 ln n): n E[(e^ell / (Z + e^ell))^2] with the sum of the others at its mean Z = n e^{sigma^2/2},
-    which is e^{sigma^2} / n for sigma^2 < (2/3) ln n and exp(-(ln n - sigma^2/2)^2 / (2 sigma^2)) to exponential order
-    beyond, where one key rarely wins. Frozen: 1 - a_n / sigma with a_n = sqrt(2 ln n) - (ln ln n + ln 4 pi) /
-    (2 sqrt(2 ln n)), the typical largest of n normals. For tokens of overlap gamma take sigma = lambda sqrt(1 - gamma).
-    Shapes: any of logit_std. ValueError for n < 3, negative or infinite deviations.
-
-    >>> (1000 * rem_participation(1000, [0.0, 1.0])).round(2)  # near 1 and e
-    array([1.  , 2.68])
-    """
-    sigma = np.asarray(logit_std, dtype=float)
-    check_count("n", n, 3)
-    check_at_least("logit_std", sigma, 0)
-    edge = math.sqrt(2 * math.log(n))
-    largest = edge - (math.log(math.log(n)) + math.log(4 * math.pi)) / (2 * edge)
-    z, weights = np.polynomial.hermite_e.hermegauss(200)
-    level = np.minimum(sigma, edge)[..., None]
-    warm = n * special.expit(level * z - math.log(n) - level**2 / 2) ** 2 @ (weights / weights.sum())
-    frozen = 1 - largest / np.maximum(sigma, largest)
-    return np.where(sigma < edge, np.maximum(np.minimum(warm, 1.0), frozen), frozen)

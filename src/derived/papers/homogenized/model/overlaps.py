@@ -6,7 +6,8 @@ s              s             s_ij = E_A <m(x_i), m(x_j)>                        
 D              overlap_drift drift of R                                                     (..., n, n)
 gamma          gamma         common overlap of equiangular tokens                           arrays
 S, P           S, P          s_ij (i != j) and s_ii on the equiangular line
-u              u             logistic mean overlap, u' = u (1 - u)
+Q              mixed         Q_ij = <m_i, m_j>, the overlaps of what the tokens read              (..., n, n)
+u              u             mean of all R_ij, the diagonal included; u' = u (1 - u) is its limit of small steps
 
 Throughout sigma_V^2 = 1/d.
 """
@@ -14,7 +15,6 @@ Throughout sigma_V^2 = 1/d.
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,56 +25,10 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .checks import check_gram, check_overlap, check_times, check_width
-from .gram import attention_probabilities, psd_factor
-from .heads import HeadLaw
+from .checks import check_overlap, check_times, check_width
 from .moments import attention_moments
 
 NODES = 40  # Chebyshev nodes of the curves f(gamma), g(gamma)
-
-
-class Correlation(NamedTuple):
-    """The barycentre correlation s (R, n, n) and its standard errors."""
-
-    s: Tensor
-    error: Tensor
-
-
-def barycenter_correlation(
-    gram: Float[Tensor, "R n n"],
-    beta: float,
-    sigma_a: float,
-    d: int,
-    *,
-    samples: int = 1024,
-    generator: torch.Generator,
-) -> Correlation:
-    """s_ij = E_A <m(x_i), m(x_j)>, from heads drawn exactly in law at the width d, each with both signs of A. [digest]
-
-    Shapes: gram (R, n, n) gives s and its standard errors, (R, n, n) each. ValueError for d < 2, samples < 2,
-    beta < 0, and what is no Gram matrix of unit vectors of R^d.
-
-    >>> from derived.lab.rng import stream
-    >>> G = torch.eye(4).double()[None]
-    >>> s, error = barycenter_correlation(G, 0.0, 1.0, 8, samples=2, generator=stream(0, "heads"))
-    >>> s[0, 0]  # even attention: all s are the mean overlap
-    tensor([0.2500, 0.2500, 0.2500, 0.2500], dtype=torch.float64)
-    """
-    check_gram(gram, d)
-    check_count("samples", samples, 2, "a standard error needs two heads")
-    check_at_least("beta", beta, 0)
-    law = HeadLaw(d=d, sigma_a=sigma_a)
-    C = psd_factor(gram, min(gram.shape[-1], d))  # m = Pi C in a basis of the tokens' span
-    Pi = attention_probabilities(C, law, beta, samples, generator=generator, mean=None)
-    weights = torch.stack([Pi, _mirror(Pi)], dim=2)  # A -> -A: logits change sign
-    m = weights @ C[:, None, None]
-    draws = (m @ m.mT).mean(dim=2)
-    return Correlation(draws.mean(dim=1), draws.std(dim=1) / math.sqrt(samples))
-
-
-def _mirror(Pi: Tensor) -> Tensor:
-    """The softmax of the negative logits."""
-    return torch.softmax(-torch.log(Pi.clamp_min(torch.finfo(Pi.dtype).tiny)), dim=-1)
 
 
 def overlap_drift(
@@ -116,8 +70,8 @@ def simplex_drift(gamma: ArrayLike, f: ArrayLike, g: ArrayLike, d: float = math.
     """The drift of the common overlap gamma of equiangular tokens, per unit of tau. [ours]
 
     Equation: D(gamma) = (d - 2 + gamma^2) S / d - (d - 1) gamma P / d, S = gamma + (1 - gamma) g, P = gamma +
-    (1 - gamma) f. At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g) [digest], which version 1, as
-    retold, has for every d. Shapes: gamma, f and g broadcast. ValueError for d < 2, |gamma| > 1, f or g outside [0, 1].
+    (1 - gamma) f. At d = math.inf this is b(gamma) = (1 - gamma)(gamma (1 - f) + g) [digest], which the transcription
+    has for every d. Shapes: gamma, f and g broadcast. ValueError for d < 2, |gamma| > 1, f or g outside [0, 1].
 
     >>> [float(simplex_drift(0.5, f=0.25, g=0.25, d=d)) for d in (math.inf, 4)]
     [0.3125, 0.1171875]
@@ -137,6 +91,53 @@ def equiangular_drift(gamma: np.ndarray, f: np.ndarray, g: np.ndarray, d: float)
         return b
     S, P = gamma + (1 - gamma) * g, gamma + (1 - gamma) * f
     return b + (gamma * P - (2 - gamma**2) * S) / d
+
+
+def wide_layer(gram: Float[Tensor, "*batch n n"], mixed: Float[Tensor, "*batch n n"], h: float) -> Tensor:
+    """The overlaps after one layer of infinite width, whatever the step. [ours]
+
+    Equation: R_ij <- (R_ij + h Q_ij) / sqrt((1 + h Q_ii)(1 + h Q_jj)), where Q_ij = <m_i, m_j>, averaged over heads, are
+    the overlaps of what the tokens read: ``P @ gram @ P.mT`` for attention P. Shapes: (*batch, n, n) each.
+    ValueError for a negative h.
+
+    >>> R = torch.eye(2, dtype=torch.float64)
+    >>> wide_layer(R, torch.full_like(R, 0.5), h=0.5)[0, 1]  # the shared push of 1/2
+    tensor(0.2000, dtype=torch.float64)
+    """
+    check_at_least("h", h, 0)
+    return _normalised(gram + h * mixed)
+
+
+def odds_after(u: ArrayLike, h: ArrayLike, layers: ArrayLike) -> np.ndarray:
+    """The mean overlap after ``layers`` wide layers with uniform attention, each of which multiplies its odds by 1 + h.
+    [ours]
+
+    Equation: u' / (1 - u') = (1 + h)^layers u / (1 - u), where u = (1/n^2) sum_ij R_ij counts every token with itself.
+    Shapes: u, h and layers broadcast. ValueError unless 0 <= u <= 1, h >= 0 and layers >= 0.
+
+    >>> odds_after(0.5, 0.5, 1).round(12)  # odds 1 become 3/2
+    np.float64(0.6)
+    """
+    u, h, layers = (np.asarray(each, dtype=float) for each in (u, h, layers))
+    check_within("u", u, 0, 1)
+    check_at_least("h", h, 0)
+    check_at_least("layers", layers, 0)
+    with np.errstate(divide="ignore"):  # u = 0 and u = 1 stay
+        return special.expit(special.logit(u) + layers * np.log1p(h))
+
+
+def layers_for(tau: float, eta: float, H: int) -> int:
+    """The number of layers after which the clock eta^2 L / H shows tau, to the nearest whole layer. [ours]
+
+    ValueError for tau < 0, eta <= 0, H < 1.
+
+    >>> layers_for(1.0, eta=0.1, H=4)
+    400
+    """
+    check_at_least("tau", tau, 0)
+    check_positive("eta", eta)
+    check_count("H", H)
+    return math.floor(tau * H / eta**2 + 0.5)
 
 
 def logistic_overlap(t: ArrayLike, u0: ArrayLike) -> np.ndarray:
@@ -214,80 +215,6 @@ def time_to_overlap(n: int, logit_std: float, d: float = math.inf, *, start: flo
     return float((high - low) / 2 * weights @ (np.exp(v) / drift))
 
 
-def uniform_correlation(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch n n"]:
-    """s_ij = m = (1/n^2) sum R: every token attends evenly (beta = 0). [digest]"""
-    return gram.mean(dim=(-2, -1), keepdim=True).expand_as(gram)
-
-
-def gram_flow(
-    gram0: Float[Tensor, "*batch n n"],
-    times: ArrayLike,
-    d: int,
-    *,
-    correlation: Callable[[Tensor], Tensor] = uniform_correlation,
-    step: float = 0.01,
-) -> Float[Tensor, "T *batch n n"]:
-    """R(tau) with R' = D(R, s(R)), the noiseless Gram matrix, by Runge and Kutta's fourth-order steps. [ours]
-
-    ``correlation`` maps overlaps (..., n, n) to s; the default is uniform attention. Errors: step <= 0, bad times.
-    """
-    check_positive("step", step)
-    times = check_times(times)
-    G, now, kept = gram0, 0.0, []
-    for time in times:
-        count = math.ceil((time - now) / step - 1e-9)
-        for _ in range(count):
-            G = runge_kutta(G, (time - now) / count, lambda R: overlap_drift(R, correlation(R), d))
-        now = float(time)
-        kept.append(G)
-    return torch.stack(kept)
-
-
-def hot_block(
-    gram: Float[Tensor, "*batch n n"], attention: float, mlp: float, variance: float
-) -> Float[Tensor, "*batch n n"]:
-    """Overlaps after a block of post-LayerNorm attention and MLP with fresh weights, at infinite width and hot. [ours]
-
-    Equation: R <- N(R + a m), then R <- N(R + b K(R)), where m is the mean of R, K(R) = E[gelu(z) gelu(z')] for
-    Gaussian z, z' of this variance and of correlation R, and N divides by the diagonal. For entries of variance s^2,
-    width d and inner width k: a = (s^2 d)^2, b = s^2 k and variance s^2 d.
-    """
-    attended = _normalised(gram + attention * gram.mean(dim=(-2, -1), keepdim=True))
-    return _normalised(attended + mlp * _gelu_kernel(attended, variance))
-
-
 def _normalised(gram: Tensor) -> Tensor:
     length = gram.diagonal(dim1=-2, dim2=-1).sqrt()
     return gram / length[..., :, None] / length[..., None, :]
-
-
-def _gelu_kernel(R: Tensor, variance: float, nodes: int = 24) -> Tensor:
-    """E[gelu(z) gelu(z')] by Gauss and Hermite's rule in two dimensions."""
-    points, weights = (torch.as_tensor(each).to(R) for each in np.polynomial.hermite_e.hermegauss(nodes))
-    weights, deviation = weights / weights.sum(), math.sqrt(variance)
-    first, total = torch.nn.functional.gelu(deviation * points), torch.zeros_like(R)
-    for point, weight in zip(points, weights, strict=True):  # the part of z' across z
-        across = (1 - R.square()).clamp(min=0).sqrt() * point
-        second = torch.nn.functional.gelu(deviation * (R[..., None] * points + across[..., None]))
-        total = total + weight * (second @ (weights * first))
-    return total
-
-
-def kernel_distance(points: torch.Tensor, clouds: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """E|G_mu(x) - G_nu(y)|^2 at beta = 0, exactly, and the lemma's 2|x - y|^2 + (2/n) sum_k |x_k - y_k|^2.
-
-    Shapes: points (..., 2, d) holds x and y, clouds (..., 2, n, d) their clouds.
-    """
-    d, m = points.shape[-1], clouds.mean(dim=-2)
-    R, cross = ((z[..., 0, :] * z[..., 1, :]).sum(dim=-1) for z in (points, m))
-    square = ((d - 1) * m.square().sum(dim=(-2, -1)) - 2 * (d - 2 + R.square()) * cross) / d
-    moved = (clouds[..., 0, :, :] - clouds[..., 1, :, :]).square().sum(dim=-1).mean(dim=-1)
-    return square, 2 * (points[..., 0, :] - points[..., 1, :]).square().sum(dim=-1) + 2 * moved
-
-
-def runge_kutta(y: Tensor, h: float, rate: Callable[[Tensor], Tensor]) -> Tensor:
-    """One of Runge and Kutta's fourth-order steps of y' = rate(y)."""
-    a = rate(y)
-    b = rate(y + h / 2 * a)
-    c = rate(y + h / 2 * b)
-    return y + h / 6 * (a + 2 * b + 2 * c + rate(y + h * c))

@@ -12,13 +12,13 @@ drift D / (1 - R^2) + R a,  variance rate a = 2 (R + f - R g) / (d (1 + R)).   [
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, linalg, special
 
-from derived.lab.checks import check_at_least, check_count, check_within
+from derived.lab.checks import check_at_least, check_within
 
 from .checks import check_dimension, check_times
 from .overlaps import equiangular_drift
@@ -27,12 +27,10 @@ CHEBYSHEV = 48  # nodes in R of the moment curves
 LAGUERRE = 32  # nodes for the chi-squared length of a key; those of weight under 1e-14 are left out
 
 
-def two_token_attention_moments(
-    R: ArrayLike, d: int, beta: float, sigma_a: float, *, rank: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def two_token_attention_moments(R: ArrayLike, d: int, beta: float, sigma_a: float) -> tuple[np.ndarray, np.ndarray]:
     """f and g of two tokens of overlap R, exact at every width: quadrature over chi^2 and two normals. [ours]
 
-    Given the length r = sigma_A |x_1 - x_2| chi_rank of W'^T(x_1 - x_2), the differences are s (a + b), s (a - b) with
+    Given the length r = sigma_A |x_1 - x_2| chi_d of W'^T(x_1 - x_2), the differences are s (a + b), s (a - b) with
     s = beta sigma_A r and independent a ~ N(0, (1+R)/2), b ~ N(0, (1-R)/2); then
     f = 1/2 + E tanh^2(Delta_1 / 2) / 2 and g = E cosh(s a) / (cosh(s a) + cosh(s b)).
     Shapes: any of R. ValueError for |R| > 1, negative beta or sigma_a, d < 2.
@@ -42,12 +40,11 @@ def two_token_attention_moments(
     array([1., 1.])
     """
     check_dimension(d)
-    check_count("rank", rank or d)
     check_at_least("beta", beta, 0)
     check_at_least("sigma_a", sigma_a, 0)
     R = np.asarray(R, dtype=float)
     check_within("R", R, -1, 1)
-    chi2, mix = gamma_nodes((rank or d) / 2, LAGUERRE)
+    chi2, mix = gamma_nodes(d / 2, LAGUERRE)
     chi2, mix = chi2[mix > 1e-14], mix[mix > 1e-14]
     length = np.sqrt(2 * (1 - R[..., None]) * 2 * chi2)  # |x_1 - x_2| chi
     s = beta * sigma_a**2 * length[..., None, None]
@@ -75,24 +72,19 @@ def _log_cosh(x: np.ndarray) -> np.ndarray:
     return x + np.log1p(np.exp(-2 * x)) - math.log(2)
 
 
-@dataclass(frozen=True)
-class TwoTokenLaw:
-    """The law of the overlap of two tokens at ``times``; ``mass`` stays 1 up to rounding."""
+class TwoTokenMoments(NamedTuple):
+    """Means of the overlap of two tokens and of its square, at each time."""
 
-    times: np.ndarray  # (T,)
-    y: np.ndarray  # (cells,) centres
-    density: np.ndarray  # (T, cells), of y
-    first: np.ndarray  # (T,), E R
-    second: np.ndarray  # (T,), E R^2
-    mass: np.ndarray  # (T,)
+    first: np.ndarray
+    second: np.ndarray
 
 
 def two_token_coefficients(
-    d: int, beta: float, sigma_a: float, *, rank: int | None = None
+    d: int, beta: float, sigma_a: float
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
     """Drift and variance rate of y = artanh R as functions of y; at beta = 0 (d - 2 + tanh y)/(2d) and 1/d. [ours]"""
     nodes = np.cos(np.pi * (np.arange(CHEBYSHEV) + 0.5) / CHEBYSHEV)
-    f, g = two_token_attention_moments(nodes, d, beta, sigma_a, rank=rank)
+    f, g = two_token_attention_moments(nodes, d, beta, sigma_a)
     # f + g - 1 vanishes like 1 + R at R = -1; its quotient is smooth, and the variance rate needs just that.
     curve = interpolate.BarycentricInterpolator(nodes, np.stack([f, (f + g - 1) / (1 + nodes)], axis=1))
 
@@ -116,12 +108,11 @@ def two_token_pde(
     r0: float,
     times: ArrayLike,
     *,
-    rank: int | None = None,
     cells: int = 1400,
     steps: int = 400,
     reach: float = 7.0,
-) -> TwoTokenLaw:
-    """The law of the overlap of two tokens from R(0) = r0: the Fokker-Planck equation in y = artanh R. [ours]
+) -> TwoTokenMoments:
+    """E R and E R^2 of two tokens from R(0) = r0: the Fokker-Planck equation in y = artanh R. [ours]
 
     Equation: p' = -d/dy (drift p - d/dy (variance p) / 2), by Crank and Nicolson's steps on finite volumes in
     [-reach, reach], no flux through the ends. Shapes: times (T,). ValueError for an |r0| too close to 1 for the range,
@@ -134,16 +125,13 @@ def two_token_pde(
     check_dimension(d)
     if not abs(r0) < math.tanh(reach - 1):
         raise ValueError(f"r0 = {r0!r}: need |r0| < tanh({reach - 1:g}), at +-1 the tokens coincide or stay opposite")
-    drift, variance = two_token_coefficients(d, beta, sigma_a, rank=rank)
-    law = fokker_planck(drift, variance, math.atanh(r0), times, cells=cells, steps=steps, reach=reach)
-    y, density, mass = law
+    drift, variance = two_token_coefficients(d, beta, sigma_a)
+    y, density, _ = fokker_planck(drift, variance, math.atanh(r0), times, cells=cells, steps=steps, reach=reach)
     width = y[1] - y[0]
     ends = width * density[:, [0, 1, -2, -1]].sum(axis=1)
     if (ends > 1e-6).any():
         raise ValueError(f"probability {ends.max():.2g} has reached an end of [-{reach:g}, {reach:g}]: raise reach")
-    R = np.tanh(y)
-    first, second = (width * density @ value for value in (R, R**2))
-    return TwoTokenLaw(np.asarray(times, dtype=float), y, density, first, second, mass)
+    return TwoTokenMoments(*(width * density @ value for value in (np.tanh(y), np.tanh(y) ** 2)))
 
 
 def fokker_planck(

@@ -1,4 +1,7 @@
-"""Common noise: two prompts under the same weights, and the control with a value matrix for each token."""
+"""Common noise: two prompts under the same weights, and the control with a value matrix for each token.
+
+Evidence, criterion and expected verdicts were written before the run.
+"""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from derived.lab import stats
 from derived.lab.claims import at_least, at_most, on_page, statistic
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import jointly, lowest, mean
-from derived.lab.plot import BLUE, RED, THEORY, beside, largest, points
+from derived.lab.plot import BLUE, RED, beside, largest, panel_label, points
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 
@@ -105,11 +108,6 @@ class PrivateNoise(Experiment):
         )
 
 
-# Claims: Claims on the common noise: two prompts under the same weights, and private noise as control.
-#
-# Evidence, criterion and expected verdicts were written before the run, except where a claim says otherwise.
-
-
 def variance_over_weights(rows: pd.DataFrame, level: float) -> Estimate:
     """The variance of the mean token over the weights, from disjoint pairs of draws."""
     columns = [name for name in rows.columns if name.startswith("mean_")]
@@ -122,7 +120,6 @@ common_noise = jointly(variance_over_weights, ["n"], lowest)
 kept_overlap = mean("gamma / gamma0", "noise == 'private' and gamma0 > 0 and layer == layer.max()")
 
 CLAIMS = (
-    on_page("HT-17.a"),
     statistic(
         "HT-17.b",
         r"The noise of the weights does not average out as $n$ grows.",
@@ -130,7 +127,7 @@ CLAIMS = (
         common_noise,
         r"variance of the mean token over the weights, at the $n$ where it is smallest",
         at_least(0.05),
-        plain="The noise of the weights does not average out, however many tokens there are.",
+        plain="The noise of the weights does not average out, up to the largest number of tokens tried.",
         unit="squared length",
         source="digest",
         where="version 1, `eq: the.spde`",
@@ -148,45 +145,36 @@ CLAIMS = (
         unit="share of the overlap",
         control=mean("gamma / gamma0", "noise == 'common' and gamma0 > 0 and layer == layer.max()"),
     ),
+    on_page("HT-23"),
 )
 
 
-# Figures: Figures of the common noise and of its control.
-
-
-def prompts(rows: pd.DataFrame) -> Figure:
-    """Two prompts, one draw of weights; rows of ``Prompts``."""
-    rows = largest(rows)
-    figure, ax = plt.subplots(figsize=(6.0, 3.5))
-    means = points(ax, rows, "n", "distance", BLUE)
-    ax.plot(means["n"], means["value"].iloc[0] * means["n"].iloc[0] / means["n"], **THEORY)
-    columns, common = [name for name in rows.columns if name.startswith("mean_")], {}
-    for n, part in rows.groupby("n"):
-        common[n] = float(part[columns].var().sum())
-    ax.plot(list(common), list(common.values()), "s", color=RED, markersize=4)
-    beside(ax, means["n"].iloc[-1], list(common.values())[-1], "two draws of weights", RED, (-120, -13))
-    beside(ax, means["n"].iloc[-1], means["value"].iloc[-1], "two prompts", BLUE, (-70, -8))
-    ax.set(xscale="log", yscale="log", xlabel="tokens $n$", ylabel="squared distance, variance")
-    slope = np.polyfit(np.log(means["n"]), np.log(means["value"]), 1)[0]
+def control(private: pd.DataFrame, prompts: pd.DataFrame) -> Figure:
+    """An overlap of 1/2 under shared and private noise; what prompts and what weights decide. Rows of ``PrivateNoise``
+    and of ``Prompts``."""
+    private, prompts = largest(private), largest(prompts)
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.3))
+    said = []
+    for noise, colour, words in (("common", BLUE, "one push for all"), ("private", RED, "a push for each token")):
+        part = private[(private["noise"] == noise) & (private["gamma0"] > 0)]
+        means = points(axes[0], part, "tau", "gamma", colour)
+        axes[0].plot(means["tau"], means["value"], color=colour, linewidth=0.8)
+        end = means.iloc[-1]
+        beside(axes[0], end["tau"], end["value"], words, colour, (0, -16 if noise == "common" else 22), ha="right")
+        said.append(f"{words}: from {means['value'].iloc[0]:.2f} to {end['value']:.2f}")
+    axes[0].set(xlabel=r"clock $\tau$", ylabel="mean overlap of pairs", ylim=(-0.05, 1.05))
+    panel_label(axes[0], "Only a shared push gathers")
+    means = points(axes[1], prompts, "n", "distance", BLUE)
+    columns = [name for name in prompts.columns if name.startswith("mean_")]
+    spread = prompts.groupby("n")[columns].var().sum(axis=1)
+    axes[1].plot(spread.index, spread, "s", color=RED, markersize=4)
+    beside(axes[1], spread.index[-1], spread.iloc[-1], "other weights", RED, (0, -14), ha="right")
+    beside(axes[1], means["n"].iloc[-1], means["value"].iloc[-1], "another prompt", BLUE, (-10, -4), ha="right")
+    axes[1].set(xscale="log", yscale="log", xlabel="tokens $n$", ylabel="squared change of the mean token")
+    panel_label(axes[1], "Long prompts agree, weights do not")
     figure.set_label(
-        f"Squared distance of the mean tokens of two prompts under the same weights against n, slope {slope:.2f}; the "
-        f"variance over weights stays: {', '.join(f'{v:.2f}' for v in common.values())}."
+        f"Left: overlap against the clock, {'; '.join(said)}. Right: over draws of the weights the mean token varies by "
+        f"{spread.iloc[0]:.2f} at {spread.index[0]} tokens and {spread.iloc[-1]:.2f} at {spread.index[-1]}; two prompts "
+        f"under the same weights are {means['value'].iloc[0]:.2g} and {means['value'].iloc[-1]:.2g} apart."
     )
-    return figure
-
-
-def control(rows: pd.DataFrame) -> Figure:
-    """Common against private noise; rows of ``PrivateNoise``."""
-    rows = largest(rows)
-    figure, ax = plt.subplots(figsize=(6.0, 3.2))
-    words = []
-    for noise, color in (("common", BLUE), ("private", RED)):
-        for gamma, part in rows[rows["noise"] == noise].groupby("gamma0"):
-            means = points(ax, part, "tau", "gamma", color)
-            ax.plot(means["tau"], means["value"], color=color, linewidth=0.8)
-            words.append(f"{noise} from {gamma:g} to {means['value'].iloc[-1]:.2f}")
-        ax.plot([], [], "o-", color=color, label=f"{noise} noise")
-    ax.legend(fontsize=8)
-    ax.set(xlabel=r"clock $\tau$", ylabel="mean overlap of pairs")
-    figure.set_label(f"Mean overlap against the clock: {', '.join(words)}.")
     return figure
