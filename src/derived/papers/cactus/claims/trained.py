@@ -5,7 +5,6 @@ one pair, but what another training would give only another pair can tell.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import pandas as pd
 
@@ -23,7 +22,7 @@ from derived.lab.effect import Published
 from derived.lab.measure import Measure, chosen, jointly, lowest
 from derived.lab.stats import Estimate
 
-from ..experiments.trained import PairTime, TrainedPair
+from ..experiments.trained import AmendedInterpolation, PairTime, TrainedPair
 from .measures import ratio
 
 
@@ -107,6 +106,7 @@ EQUAL = {"source": "digest", "where": "figure on acceptance and score; GSM8K the
 JUDGED = {"judged_at": RECORDED}
 EXACT, CACTUS = cactus("truncated", 0.0), cactus("truncated", 1.0)
 TENTH = cactus("truncated", 0.1)
+AMENDED, DRAFT_ALONE = rival("interp inside", "truncated", 1.0), "rule == 'draft'"
 PLAIN_EXACT, PLAIN_CACTUS = cactus("plain", 0.0), cactus("plain", 1.0)
 FAR_EXACT, FAR_CACTUS = cactus("plain", 0.0, "unrelated"), cactus("plain", 1.0, "unrelated")
 PLAIN_SMALL = cactus("plain", 0.01)
@@ -210,21 +210,16 @@ TRADE_OFF = (
 RIVALS = (
     statistic(
         "CAC-13.a",
-        r"At equal acceptance ($\delta=1$, truncated laws) Cactus writes more valid texts than interpolation.",
-        TrainedPair,
-        less("valid", CACTUS, rival("interp", "truncated", 1.0)),
+        r"At equal acceptance ($\delta=1$, temperature 0.6, top-p 0.95) Cactus writes more valid texts than interpolation that, like the other rules, keeps no draft with $q_n=0$.",
+        AmendedInterpolation,
+        less("valid", CACTUS, AMENDED),
         OVER_RIVAL,
         at_least(0),
-        control=by_chance(partial(less, "valid"), rival("interp", "truncated", 1.0)),
+        control=less("valid", DRAFT_ALONE, AMENDED),
         unit=TEXTS,
-        paper_value=Published(
-            0.14,  # above 86 against below 72
-            "share of right answers on GSM8K there, of faultless texts here",
-            ours=less("valid", CACTUS, rival("interp", "truncated", 1.0)),
-        ),
         source="digest",
-        where=EQUAL["where"] + "; interpolation as the public code words it writes also what truncation excludes, and "
-        "breaks there: CAC-13.d is the comparison without truncation",
+        where=EQUAL["where"]
+        + "; the public code of interpolation writes also what truncation excludes, and breaks there",
         **JUDGED,
     ),
     statistic(

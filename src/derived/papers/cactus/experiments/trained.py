@@ -10,6 +10,7 @@ TV, KL    tv, kl           of the emitted law from q, mean over the drafted posi
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -32,7 +33,7 @@ from ..data.small_lm import LanguageModel
 from ..model.divergences import divergence
 from ..model.exact import acceptance_rate, output_law
 from ..model.generate import JudgedBlock, generate_alone, speculative_generate
-from ..model.rules import Rule
+from ..model.rules import Interp, Rule
 from .matching import RIVALS, match, rule_of
 from .stopwatch import now
 
@@ -186,7 +187,9 @@ class Pair(Experiment):
         options = {**sizes, **SHAPES[shape], "generator": generator, "on_block": on_block}
         return speculative_generate(draft, verifier, prompts, rule=rule, **options)
 
-    def settings(self, draft, verifier, tune: Tensor, shape: str, seed: int, pair: int) -> list[Setting]:
+    def settings(
+        self, draft, verifier, tune: Tensor, shape: str, seed: int, pair: int, rivals: Sequence[str] = RIVALS
+    ) -> list[Setting]:
         """Cactus at every delta, and each rival at the mean acceptance of one of them over the drafted positions of
         texts that exact speculative sampling writes after the prompts ``tune``."""
         delta, drafted = self.matched[list(SHAPES).index(shape)], []
@@ -195,8 +198,8 @@ class Pair(Experiment):
         self.write(draft, verifier, tune, rule_of("cactus", 0.0), shape, generator, note)
         p, q = (torch.cat(rows) for rows in zip(*drafted, strict=True))
         target = acceptance_rate(p, q, rule_of("cactus", delta)).mean().item()
-        rivals = [Setting(rule, match(rule, p, q, target), delta) for rule in RIVALS]
-        return [*(Setting("cactus", each) for each in self.deltas), *rivals]
+        matched = [Setting(rule, match(rule, p, q, target), delta) for rule in rivals]
+        return [*(Setting("cactus", each) for each in self.deltas), *matched]
 
 
 def _note_laws(rows: list[tuple[Tensor, Tensor]], block: JudgedBlock) -> None:
@@ -249,6 +252,35 @@ class TrainedPair(Pair):
         }
         columns = {name: each.float().cpu().numpy() for name, each in columns.items()}  # seven digits tell all
         return pd.DataFrame({"prompt": np.arange(len(prompts)), **columns})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmendedInterpolation(TrainedPair):
+    """CAC-13: interpolation that keeps no draft with q_n = 0, on pairs of models that no other record has trained.
+
+    Truncated distributions alone: Cactus at each budget, the largest of which keeps every draft that truncation allows;
+    interpolation, amended, at the acceptance of delta = 1; and the draft without a verifier ("draft"). Rows as those
+    of ``TrainedPair``, with ``pair`` from 100 on.
+    """
+
+    tiers: ClassVar = {
+        "ci": {**CI, "deltas": (0.0, 1.0, 1e6)},
+        "cpu": {**CPU, "pairs": 8, "prompts": 400, "deltas": (0.0, 1.0, 1e6)},
+    }
+
+    def conditions(self) -> list[dict]:
+        return [{"pair": 100 + pair} for pair in range(self.pairs)]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        pair, shape = condition["pair"], "truncated"
+        verifier, draft = (make(seed, pair, device, dtype) for make in (self.verifier, self.draft))
+        test, tune = self.texts(seed, pair, device)
+        settings, tables = self.settings(draft, verifier, tune, shape, seed, pair, ("interp inside",)), []
+        for setting in (*settings, Setting("draft", 1.0)):
+            rule = Interp(1.0) if setting.rule == "draft" else rule_of(setting.rule, setting.knob)
+            rows = self._rows(draft, verifier, test, shape, rule, stream(seed, "writing", pair))
+            tables.append(rows.assign(shape=shape, draft="trained", **setting._asdict()))
+        return pd.concat(tables, ignore_index=True)
 
 
 @dataclass(frozen=True, kw_only=True)
