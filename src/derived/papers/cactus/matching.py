@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..model.divergences import bisected
-from ..model.exact import acceptance_rate
-from ..model.rules import Interp, Rule, make_rule
+from .model.divergences import bisected
+from .model.exact import acceptance_rate
+from .model.rules import Interp, Rule, make_rule
 
 #: The rules that are set to Cactus' acceptance, each with the range of its knob, least accepting end first.
 KNOBS = {
