@@ -96,3 +96,15 @@ def test_a_section_that_begins_with_a_box_is_not_torn():
 def test_a_chapter_without_the_section_stays_as_it_is():
     cells = [text("# Title"), code("import a"), figure()]
     assert arranged(*cells) == cells
+
+
+def test_an_opening_shows_its_picture_between_the_surprise_and_the_lines():
+    shown = figure()
+    shown.metadata["tags"] = ["opening"]
+    head = text("# Title\n\nWhat was read.\n\n<!-- picture -->\n\nThree lines.")
+    short = text("## In short\n\nIt is so.")
+    cells = arranged(head, code("import a"), shown, short)
+    assert [each for each in lines(cells) if not each.startswith(("`", "<"))] == [
+        *("# Title", "show(f)", "Three lines.", "import a", "## In short"),
+    ]
+    assert "remove-input" in shown.metadata["tags"]

@@ -112,3 +112,16 @@ def test_the_source_of_each_chapter_keeps_its_edition(path):
     """Its claims are not looked at here: their rows need a run, and `derived site` judges them."""
     found = edition.faults(ROOT, path.stem, json.loads(path.read_text("utf-8")), ROWS)
     assert not found
+
+
+def test_a_second_draft_has_its_own_sections_and_one_opening():
+    notebook = whole()
+    notebook.metadata.derived["edition"] = 3
+    assert edition.faults(Path(), "toy", notebook)[0] == "toy: it lacks the sections In short, The paper's claims"
+    edit("## In ten minutes", "## In short")(notebook)
+    edit("## Claims", "## The paper's claims")(notebook)
+    assert "toy: 0 cells before its first section are tagged opening; one is wanted" in edition.faults(
+        Path(), "toy", notebook
+    )
+    notebook.cells.insert(0, new_code_cell("show(f)", metadata={"tags": ["opening"]}))
+    assert not [fault for fault in edition.faults(Path(), "toy", notebook) if "section" in fault]

@@ -52,6 +52,11 @@ class Words(written.Shape):
     picture: str = ""
     claims: str = ""
     holds: str = ""
+    name: str = ""  # in the sidebar
+    read: str = ""  # what of the paper could be read; with it the chapter has the opening of ``pages.opening``
+    says: str = ""  # the paper says
+    found: str = ""  # we found
+    means: str = ""  # what it means for a reader
 
 
 class Then(written.Shape):
@@ -109,7 +114,10 @@ def front(root: Path) -> Front:
 def said(written: Front, slug: str) -> dict[str, str]:
     """Find what a chapter's card says of its claim."""
     words = written.chapters.get(slug, Words())
-    return {name: text for name, text in (("claim", words.claims), ("holds", words.holds)) if text}
+    named = {"claim": words.claims, "holds": words.holds}
+    if words.read:
+        named |= words.model_dump(include={"read", "surprise", "says", "found", "means"})
+    return {name: text for name, text in named.items() if text}
 
 
 def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
@@ -130,7 +138,7 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
     if wanted and wanted not in [name for name, *_ in found]:
         raise UserError(f"book/welcome.yml: {slug} has no figure {wanted}")
     chosen = [each for name, _, each in found if name == wanted]
-    chosen += [each for _, section, each in found if section == reading.SHORT]
+    chosen += [each for _, section, each in found if section in reading.SHORT]
     chosen += [each for *_, each in found]
     return chosen[0] if chosen else None
 

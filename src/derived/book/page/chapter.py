@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from derived.book.house import House, UserError
 from derived.book.judge.ledger import entered
-from derived.book.page import cells, explorer, opening, pages, tries
+from derived.book.page import cells, explorer, numbers, opening, pages, tries
 from derived.book.page.plain import CARD, ERRATA
 from derived.book.record import cost
 from derived.book.source import reading
@@ -52,6 +52,7 @@ def fill(
     corrections = facts.get("errata", [])
     if _replace(notebook, ERRATA, pages.errata(corrections)) != bool(corrections):
         raise UserError(f"{slug}: the line {ERRATA} must be in one markdown cell if the metadata has errata")
+    numbers.fill(slug, notebook, finding["rows"])
     tries.add(root, slug, notebook)
     cells.tidy(notebook)
     _show_outputs(notebook, finding, build / "extra/explorers")

@@ -1,6 +1,6 @@
-"""Lays out how a chapter opens: its set-up folded under the card, and "In ten minutes" with a picture first.
+"""Lays out how a chapter opens: its set-up folded under the card, and the summary with a picture first.
 
-set-up   the code cells before the end of "In ten minutes" that show nothing; what they do is done before the picture
+set-up   the code cells before the end of the summary that show nothing; what they do is done before the picture
 picture  the figure of that section, moved up behind its first paragraph; without one, the chapter's first explorer
          once more, which takes its data from its own place
 
@@ -20,13 +20,16 @@ _BLANK = re.compile(r"\n[ \t]*\n")
 
 
 def arrange(notebook: NotebookNode) -> None:
-    """Lay out the opening of a staged chapter, unchanged without "In ten minutes"."""
+    """Lay out the opening of a staged chapter, unchanged without a summary."""
     cells = [piece for cell in notebook.cells for piece in _pieces(cell)]
-    start = next((place for place, cell in enumerate(cells) if SHORT in sections(cell)), None)
+    start = next((place for place, cell in enumerate(cells) if {*SHORT} & {*sections(cell)}), None)
     if start is None:
         return
     rest = (place for place, cell in enumerate(cells) if place > start and sections(cell))
     end = next(rest, len(cells))
+    if any("opening" in cell.metadata.get("tags", []) for cell in cells[:start]):
+        notebook.cells = [*_opened(cells[:start]), *cells[start:]]
+        return
     before, short, after = cells[:start], cells[start:end], cells[end:]
     setup = [cell for cell in before + short if _is_setup(cell)]
     before, short = ([cell for cell in part if not _is_setup(cell)] for part in (before, short))
@@ -37,6 +40,25 @@ def arrange(notebook: NotebookNode) -> None:
     rest = [cell for cell in short[1:] if cell is not shown]
     lifted = [shown] if shown is not None else []
     notebook.cells = [*before, *_folded(setup), question[0], *lifted, *question[1:], *rest, *after]
+
+
+def _opened(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """The cells before the summary: title and surprise, the picture, three lines, and the set-up in a fold."""
+    at = next(place for place, cell in enumerate(cells) if pages.PICTURE in cell.source)
+    above, below = cells[at].source.split(pages.PICTURE)
+    shown = [cell for cell in cells if "opening" in cell.metadata.get("tags", [])]
+    rest = [cell for cell in cells if cell not in shown and cell is not cells[at]]
+    folded = [cell for cell in rest if _is_setup(cell)]
+    others = [cell for cell in rest if cell not in folded]
+    for cell in shown:
+        cell.metadata["tags"] = [*cell.metadata["tags"], "remove-input"]
+    return [
+        *_texts(cells[at], [above]),
+        *shown,
+        nbformat.v4.new_markdown_cell(below.strip()),
+        *others,
+        *_folded(folded),
+    ]
 
 
 def _pieces(cell: NotebookNode) -> list[NotebookNode]:

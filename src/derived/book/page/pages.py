@@ -199,8 +199,15 @@ def raw(content: str) -> str:
 # Fragments ----------------------------------------------------------------------------------------------------------
 
 
+PICTURE = "<!-- picture -->"  # where the opening's picture goes
+
+
 def card(chapter: Chapter) -> str:
-    """Write the head of a chapter: paper, claim, prerequisites, cost, verdicts, links, command. MyST."""
+    """Write the head of a chapter: paper, claim, prerequisites, cost, verdicts, links, command. MyST.
+
+    Where the chapter says what it ``read``: what was read, the surprise, a place for the picture, three lines, the
+    verdicts on the paper's claims, and the rest in a fold.
+    """
     values = {
         "chapter": chapter,
         "groups": grouped(chapter.rows),
@@ -208,10 +215,15 @@ def card(chapter: Chapter) -> str:
         "hardware": hardware(chapter.finding["records"]),
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }
-    top, bottom = html("card.html", **values).split("<!-- citation -->")
+    opens = "read" in chapter.facts
+    top, bottom = html("opening.html" if opens else "card.html", **values).split("<!-- citation -->")
     paper = chapter.facts["paper"]
     arxiv = f" · [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
-    return f"{raw(top)}\n\n{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
+    cited = f"{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
+    if opens:
+        first, rest = top.split(PICTURE)
+        return f"{raw(first)}\n\n{PICTURE}\n\n{raw(rest)}\n\n{cited}"
+    return f"{raw(top)}\n\n{cited}"
 
 
 def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from nbformat import NotebookNode
 
 from derived.book.front import growth
 from derived.book.house import House, UserError
-from derived.book.page import pages
+from derived.book.page import numbers, pages
 from derived.book.page.plain import Known, Place, Work, places, values, works
 from derived.book.site import downloads, runtime, search
 from derived.book.site.builder import PHASES, RenderError, build_html, uncollected
@@ -183,6 +183,7 @@ def versions(root: Path, build: Path, slug: str, made: Made) -> dict[str, Notebo
     """Make a chapter's downloads by kind (downloads.versions)."""
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
+    numbers.fill(slug, source, json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"])
     command = downloads.install_command(made.extra["url"], made.extra["wheel"])
     return downloads.versions(source, executed, command, known(build, slug, made))
 

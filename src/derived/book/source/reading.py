@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 SECONDS = {"word": 0.3, "inline": 2.0, "display": 15.0, "proof": 60.0, "code": 3.0}
-SHORT = "In ten minutes"
+SHORT = ("In short", "In ten minutes")  # headings of a chapter's summary
 UNREAD = {"solution", "remove-cell"}
 HIDDEN = {"remove-input", "hide-input", "hide-cell", "parameters", "injected-parameters"}
 
@@ -34,7 +34,7 @@ _PROOF = re.compile(r"^[`:]{3,}\{prf:proof\}", re.M)
 
 
 class Minutes(NamedTuple):
-    """Minutes for the path up to the end of "In ten minutes" (None without it), and for the whole chapter."""
+    """Minutes for the path up to the end of "In short" (None without it), and for the whole chapter."""
 
     short: int | None
     whole: int
@@ -97,7 +97,7 @@ def cut(cell: dict[str, Any]) -> list[str]:
 
 
 def _end_of_short(cells: Sequence[dict[str, Any]]) -> int | None:
-    """Return the number of pieces before the section that follows "In ten minutes"."""
+    """Return the number of pieces before the section that follows the summary."""
     starts = [(place, heading) for place, cell in enumerate(cells) for heading in sections(cell)]
     ends = [place for place, _ in starts[1:]] + [len(cells)]
-    return next((end for (_, heading), end in zip(starts, ends, strict=False) if heading == SHORT), None)
+    return next((end for (_, heading), end in zip(starts, ends, strict=False) if heading in SHORT), None)
