@@ -43,7 +43,7 @@ from scipy import stats
 from derived.lab.rng import stream
 from derived.papers.cactus.model.generate import speculative_generate
 from derived.papers.cactus.model.rules import Cactus, SpS
-from derived.papers.cactus.model.sampler import accept_reject, accept_reject_logits, uniform
+from derived.papers.cactus.model.sampler import accept_reject, uniform
 
 RULE = Cactus(0.001)
 LEAST_CUT = 0.25  # of the blocks
@@ -246,9 +246,9 @@ def same_law(ours: Callable, theirs: Callable, logits: bool = False, blocks: int
 
 
 def exact_from_logits(inputs: tuple) -> tuple:
-    """accept_reject_logits, one batch"""
+    """accept_reject after two softmaxes, one batch"""
     draft, ids, target = inputs
-    return tuple(accept_reject_logits(draft, ids, target, SpS(), stream(0, "bench block")))
+    return tuple(accept_reject(draft.softmax(-1), ids, target.softmax(-1), SpS(), stream(0, "bench block")))
 
 
 def lean_from_logits(inputs: tuple) -> tuple:

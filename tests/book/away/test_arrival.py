@@ -35,7 +35,7 @@ class Here(Experiment):
         return [{"shift": shift, "kind": "a"} for shift in range(3)]
 
 
-Here.__module__ = "derived.papers.cactus.experiments.matching"  # whose code it says it is
+Here.__module__ = "derived.papers.cactus.matching"  # whose code it says it is
 ROWS = pd.DataFrame({"shift": [0, 1, 2], "kind": "a", "value": [0.1, 0.2, 0.3]})
 GOOD = Record(
     **{"paper": "toy", "experiment": "Here", "tier": "cpu", "seed": 0, "configuration": {}},

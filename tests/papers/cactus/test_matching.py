@@ -3,8 +3,8 @@
 import pytest
 
 from derived.lab.rng import stream
+from derived.papers.cactus import matching
 from derived.papers.cactus.data import pairs
-from derived.papers.cactus.experiments import matching
 from derived.papers.cactus.model import exact
 from derived.papers.cactus.model.rules import SpS
 

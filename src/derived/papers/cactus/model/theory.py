@@ -26,7 +26,7 @@ from torch import Tensor
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
 from .divergences import bisected, divergence, gamma_constrained
-from .laws import as_float64, as_probability, check_laws, check_pair, check_share
+from .laws import as_float64, as_probability, check_pair, check_share
 
 
 def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
