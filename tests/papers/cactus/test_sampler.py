@@ -250,7 +250,3 @@ def test_the_sampler_reads_two_numbers_per_draft_and_one_row():
     assert accept_reject(p, ids, q, rules.Cactus(1.0), stream(0)).ids.tolist() == [[1, -1, -1, -1]]
     with pytest.raises(ValueError, match="not to 1"):
         accept_reject(p, ids, q, rules.Cactus(1.0), stream(0), strict=True)
-
-
-
-

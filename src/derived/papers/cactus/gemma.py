@@ -219,6 +219,7 @@ def kept_and_spent(rows: pd.DataFrame) -> Figure:
         beside(ax, point["acceptance"], point["kl"], rf"$\delta={delta:g}$", shift=(-4, 8), ha="right")
     ax.set(xlabel="share of drafts kept", ylabel="KL from Gemma, nats per token", ylim=(0, None))
     ax.margins(x=0.15)
+    ax.set_ylim(top=1.12 * means["kl"].max())
     panel_label(ax, "At equal acceptance lenience stays nearest to Gemma")
     most = means.loc["cactus"]["acceptance"].iloc[-1]
     figure.set_label(
