@@ -105,7 +105,6 @@ class SamplerTime(Experiment):
     repeats: int = 40
 
     tiers: ClassVar = {"ci": {"batches": (2,), "sizes": (1000,), "m": 3, "repeats": 5}, "cpu": {}}
-    clocks: ClassVar = ("exact", "cactus", "tas", "rows")
     tiny: ClassVar = {"sizes": (20,), "repeats": 3}
     dtype: ClassVar = torch.float32
 
