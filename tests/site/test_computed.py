@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -13,8 +12,6 @@ from scipy import special
 
 from bookbuilder.chapter_pages.explorer import function
 from derived.lab.experiment import run_experiment
-from derived.papers.cactus.explorer import explorer as cactus_explorer
-from derived.papers.cactus.model import divergences, exact, rules
 from derived.papers.geometric_tax import explorer
 from derived.papers.geometric_tax.labels import LabelPaths
 from derived.papers.hierarchical_kernel.explorer import score_explorer
@@ -65,38 +62,6 @@ def opens_as_computed(compute, figure: go.Figure) -> None:
             close(trace[name], drawn, 1e-3) if numbers else None
         if "text" in trace:
             assert list(trace["text"]) == list(shown[place]["text"])
-
-
-LOGITS = torch.tensor([2.2, 1.6, 1.1, 0.7, 0.2, -0.4, -1.1, -2.0], dtype=torch.float64)
-PUSH = torch.tensor([-0.9, 0.8, -0.4, 0.9, -0.7, 0.6, 0.5, 1.0], dtype=torch.float64)
-
-
-def position(delta: float, temperature: float, noise: float) -> pd.DataFrame:
-    """The rows of the explorer of chapter 8 at one setting."""
-    q, p = (torch.softmax((LOGITS + each * PUSH) / temperature, dim=-1) for each in (0, noise))
-    law = exact.output_law(p, q, rules.Cactus(delta))
-    row = {"acceptance": exact.acceptance_rate(p, q, rules.Cactus(delta)), "tv": divergences.divergence(law, q, "tv")}
-    row |= {"exact": exact.acceptance_rate(p, q, rules.SpS()), "kl": divergences.divergence(law, q)}
-    row = {name: value.item() for name, value in (row | {"draft_kl": divergences.divergence(p, q)}).items()}
-    row |= {"delta": delta, "temperature": temperature, "noise": noise, "token": range(1, 9)}
-    return pd.DataFrame({**row, "logit": LOGITS, "push": PUSH, "p": p, "q": q, "emitted": law})
-
-
-def test_a_position_under_cactus(compute):
-    figure = cactus_explorer(position(0.1, 1.0, 1.0))
-    opens_as_computed(compute, figure)
-    axes = [(0.0, 0.01, 0.03, 0.1, 0.3, 1.0), (0.25, 0.4, 0.7, 1.0, 1.5, 2.0), (0.0, 0.5, 1.0, 2.0, 4.0)]
-    positions = list(itertools.product(*axes))
-    for at, frame in zip(positions, compute(figure, positions), strict=True):
-        rows = position(*at)
-        for trace, name in zip(frame["data"], ("q", "p", "emitted"), strict=False):
-            close(trace["y"], rows[name])
-        numbers = rows[["acceptance", "exact", "tv", "kl", "draft_kl"]].iloc[0]
-        close(frame["data"][3]["x"], [*numbers[["acceptance", "exact", "tv"]], 0.0])
-        far = [float(each) for each in re.findall(r"[\d.]+", frame["data"][3]["text"][3])]
-        close(far, numbers[["kl", "draft_kl"]], 6e-4)  # what is written has three digits
-        gained = frame["data"][3]["base"][2] + numbers["tv"]
-        close([gained], [numbers["acceptance"]], 1e-6)  # what is spent begins at the exact rate and ends at the other
 
 
 def test_tokens_on_a_sphere(compute):

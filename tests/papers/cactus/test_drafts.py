@@ -5,10 +5,8 @@ import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 from derived.lab.rng import stream
-from derived.papers.cactus.data.drafts import RIDGE, FromCounts, Head, early_exit, remembering, scaled, trained_head
+from derived.papers.cactus.data.drafts import RIDGE, Head, early_exit, scaled, trained_head
 from derived.papers.cactus.data.ngrams import lookup
-from derived.papers.cactus.model.generate import speculative_generate
-from derived.papers.cactus.model.rules import Cactus, SpS
 
 V = 11
 
@@ -76,59 +74,8 @@ def test_features_have_one_size_whatever_the_state():
     assert (features[:, -1] == 1).all()
 
 
-def test_windows_remember_and_change_nothing(tiny, pages):
-    """Tokens beyond a window are kept and hidden: a text goes on alike with the cache and without it."""
-    head = trained_head(tiny, pages, 2, skip=4)
-    with pytest.raises(ValueError, match="cannot be rolled back"):
-        write(tiny, tiny, True)
-    draft, verifier = early_exit(tiny, head, 2, 6), remembering(tiny)
-    kept, anew = (write(draft, verifier, use_cache) for use_cache in (True, False))
-    assert kept.ids.tolist() == anew.ids.tolist()
-    assert kept.accepted.tolist() == anew.accepted.tolist()
-
-
-def write(draft, verifier, use_cache, rule=None):
-    return speculative_generate(
-        *(draft, verifier, [[1, 2, 3, 4, 5, 1, 2], [3, 4, 9]]),
-        **{"rule": rule or Cactus(0.1), "m": 3, "max_new_tokens": 12, "temperature": 1.0, "stop_ids": ()},
-        **{"generator": stream(0, "write"), "use_cache": use_cache},
-    )
-
-
-def test_counts_draft_with_a_cache_of_tokens(tiny):
-    draft, verifier = FromCounts(tiny.config, lookup), remembering(tiny)
-    kept, anew = (write(draft, verifier, use_cache) for use_cache in (True, False))
-    assert kept.ids.tolist() == anew.ids.tolist()
-    assert torch.equal(kept.accepted, anew.accepted)
-    assert (kept.accepted > 0).any()
-
-
-def test_counts_draft_what_they_propose(tiny):
-    """Padding on the left is no part of a text, and where nothing is proposed the last token comes again."""
-    draft = FromCounts(tiny.config, lambda before: {4: 0.25, 5: 0.75} if before == [1, 2] else {})
-    laws = draft(torch.tensor([[0, 1, 2], [1, 1, 2]]), torch.tensor([[0, 1, 1], [1, 1, 1]])).logits.softmax(dim=-1)[
-        :, 0
-    ]
-    torch.testing.assert_close(laws[0, [4, 5]], torch.tensor([0.25, 0.75]))
-    assert laws[1, 2] == 1
-
-
 def test_lookup_takes_the_latest_of_the_longest():
     assert lookup([1, 2, 3, 9, 2, 3, 5, 1, 2, 3]) == {9: 1.0}  # three in a row, not the later two
     assert lookup([2, 3, 9, 2, 3, 5, 2, 3]) == {5: 1.0}
     assert lookup([7, 7]) == {7: 1.0}
     assert lookup([4]) == lookup([1, 2]) == {}
-
-
-def test_exact_sampling_keeps_the_verifier_whatever_the_draft(tiny):
-    """With SpS a draft for certain is kept as often as the verifier would write it."""
-    draft, verifier = FromCounts(tiny.config, lambda before: {6: 1.0}), remembering(tiny)
-    prompts = [[1, 2, 3]] * 2000
-    written = speculative_generate(
-        *(draft, verifier, prompts),
-        **{"rule": SpS(), "m": 1, "max_new_tokens": 1, "temperature": 1.0, "stop_ids": ()},
-        generator=stream(0, "exact"),
-    )
-    law = tiny(torch.tensor(prompts[:1])).logits[0, -1].softmax(dim=-1)
-    seen = torch.bincount(written.ids[:, 0], minlength=V) / 2000
-    assert ((seen - law).abs() < 4 * (law * (1 - law) / 2000).sqrt() + 1e-9).all()

@@ -34,7 +34,6 @@ from derived.papers.cactus.model.rules import (
     TopK,
     Typical,
 )
-from derived.papers.cactus.witness import largest_rate
 
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 SANDWICH = (SpS(), Cactus(0.3), CactusKL(0.3), Calibrated(0.07), Lenience(0.6), Interp(0.3), Mentored(0.05))
@@ -115,7 +114,7 @@ def slow_emission(p: Tensor, q: Tensor, rule) -> Tensor:
 @examples
 @given(pairs())
 def test_overlap_is_one_minus_total_variation(pair):
-    """`cac-overlap`: sum min(p, h) = 1 - TV, and both positive parts of h - p sum to TV."""
+    """The overlap: sum min(p, h) = 1 - TV, and both positive parts of h - p sum to TV."""
     p, h = pair
     assert (torch.minimum(p, h).sum(dim=-1) - 1 + tv(p, h)).abs().max() <= EXACT
     for part in ((h - p).clamp(min=0), (p - h).clamp(min=0)):
@@ -125,7 +124,7 @@ def test_overlap_is_one_minus_total_variation(pair):
 @examples
 @given(pairs())
 def test_speculative_sampling_is_exact(pair):
-    """`cac-sps`, `cac-exact`, CAC-1, CAC-2: with any target h the emitted law is h, and A = 1 - TV(p, h)."""
+    """`cac-sps`, CAC-2: with any target h the emitted law is h, and A = 1 - TV(p, h)."""
     p, h = pair
     assert (output_law(p, h, SpS()) - h).abs().max() <= EXACT
     assert (acceptance_rate(p, h, SpS()) - 1 + tv(p, h)).abs().max() <= EXACT
@@ -133,7 +132,7 @@ def test_speculative_sampling_is_exact(pair):
 
 @named
 def test_emitted_law_against_the_slow_twin(rule):
-    """`cac-emitted`: the enumerated law is the formula, draft by draft; it is a law, whatever the labels of tokens."""
+    """The enumerated law is the formula, draft by draft; it is a law, whatever the labels of tokens."""
     g = stream(1, "emission")
     for V in (1, 2, 5):
         p, q = random_laws(8, V, generator=g), random_laws(8, V, generator=g)
@@ -161,7 +160,7 @@ def test_no_coupling_keeps_more():
 
 
 def test_the_mixture_keeps_the_budget_but_is_not_emitted():
-    """`cac-mixture`: sum_n p_n h^(n) has KL <= ln(1 + 2 delta); the emitted law exceeds it on three tokens."""
+    """sum_n p_n h^(n) has KL <= ln(1 + 2 delta); the emitted law exceeds it on three tokens."""
     g = stream(4, "mixture")
     p, q = random_laws(200, 6, generator=g), random_laws(200, 6, generator=g)
     for delta in (0.0, 0.05, 0.5):
@@ -176,19 +175,10 @@ def test_the_mixture_keeps_the_budget_but_is_not_emitted():
     assert abs(float(divergence(output_law(p, q, rule), q)) - math.log(1.5)) <= EXACT
 
 
-def test_three_tokens_refute_the_retold_budget():
-    """CAC-7: q uniform on three tokens, p = (1/2, 1/2, 0), delta = 1/16: all is kept, KL = ln(3/2) = 6.5 delta."""
-    p, q = numbers(0.5, 0.5, 0.0), numbers(1 / 3, 1 / 3, 1 / 3)
-    assert abs(float(acceptance_rate(p, q, Cactus(1 / 16))) - 1) <= EXACT
-    assert (output_law(p, q, Cactus(1 / 16)) - p).abs().max() <= EXACT
-    assert float(acceptance_rate(p, q, Cactus(0.99 / 16))) < 1 - 1e-4
-    assert math.log(1.5) > 6.4 / 16
-
-
 @examples
 @given(pairs(), st.sampled_from(SANDWICH))
 def test_sandwich(pair, rule):
-    """`cac-sandwich`, `cac-lenience`, `cac-dominated`, CAC-6: the emitted law is between p and q, so its D_f from q is
+    """`cac-sandwich`, CAC-6: the emitted law is between p and q, so its D_f from q is
     at most that of p, also where p has mass that q excludes."""
     p, q = pair
     law = output_law(p, q, rule)
@@ -200,20 +190,22 @@ def test_sandwich(pair, rule):
         assert (divergence(law, q, name) <= most * (1 + 1e-10) + EXACT).all()
 
 
+@pytest.mark.parametrize("recovery", [Cactus, Lenience])
 @examples
 @given(pairs(), st.integers(0, 2**31))
-def test_sandwich_for_any_raised_target(pair, seed):
-    """`cac-sandwich`: it needs gamma_n in [q_n, 1] alone, not the second-order formula."""
+def test_sandwich_and_price_for_any_raised_target(recovery, pair, seed):
+    """`cac-sandwich`, `cac-price`: gamma_n in [q_n, 1] alone is needed, not the square root, with either recovery."""
     p, q = pair
     raised = q + (1 - q) * torch.rand(q.shape, generator=stream(seed, "gamma"), dtype=torch.float64) ** 3
 
-    class Any(Cactus):
+    class Any(recovery):
         def gamma(self, p_n, q_n, *summaries):
             return raised
 
-    law = output_law(p, q, Any(0.0))
+    law = output_law(p, q, Any(1.0))
     assert (law >= torch.minimum(p, q) - EXACT).all()
     assert (law <= torch.maximum(p, q) + EXACT).all()
+    assert (torch.minimum(p, raised).sum(dim=-1) - torch.minimum(p, q).sum(dim=-1) - tv(law, q)).abs().max() <= EXACT
 
 
 @examples
@@ -258,7 +250,7 @@ def test_top_k_keeps_nothing_that_the_verifier_excludes():
 @examples
 @given(pairs(), st.floats(1e-6, 3))
 def test_explicit_bound(pair, delta):
-    """`cac-explicit`, `cac-emitted-budget`: TV <= x = sqrt(2 delta V_+), KL <= ln(1 + x^2 + x)."""
+    """`cac-explicit`: TV <= x = sqrt(2 delta V_+), KL <= ln(1 + x^2 + x)."""
     p, q = pair
     law, count = output_law(p, q, Cactus(delta)), theory.num_overdrafted(p, q)
     law = torch.where(q > 0, law, 0.0)  # exactly zero there; adding two roundings is not
@@ -266,31 +258,18 @@ def test_explicit_bound(pair, delta):
     assert (divergence(law, q) <= theory.emitted_kl_bound(delta, count) + EXACT).all()
 
 
-@pytest.mark.parametrize("V", [2, 4, 1024])
-def test_flat_family(V):
-    """`cac-flat`, CAC-7: the emitted law is p, at KL ln 2 for a budget of 1 / (2 (V - 1))."""
-    p, q, delta = theory.flat_family(V)
-    assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
-    assert abs(float(divergence(p, q)) - math.log(2)) <= EXACT
-    assert float(divergence(output_law(p, q, Cactus(delta)), q)) <= float(theory.emitted_kl_bound(delta, V // 2))
-
-
 @pytest.mark.parametrize("V", [1, 2, 33, 1024])
 @pytest.mark.parametrize("delta", [1e-3, 1 / 16, 0.5, 2.0])
 def test_fixed_budget_family(V, delta):
-    """`cac-fixed`, CAC-7: every draft is kept at the given budget, one token fewer would not be, and KL = ln(V / k)."""
+    """`cac-fixed`, CAC-7.e: every draft is kept at the budget, with one token fewer not; KL = ln(V / k)."""
     p, q = theory.fixed_budget_family(V, delta)
     k = int((p > 0).sum(dim=0))
     assert (output_law(p, q, Cactus(delta)) - p).abs().max() <= EXACT
     assert abs(float(divergence(p, q)) - math.log(V / k)) <= EXACT
     assert k == 1 or 1 / (k - 1) > float(theory.gamma_cactus(1 / V, delta))
+    assert abs(float(tv(p, q)) - (1 - k / V)) <= EXACT
     s = math.sqrt(2 * delta * (V - 1))
     assert s == 0 or math.log(V / k) >= math.log(s / (1 + s / V)) - EXACT
-
-
-def test_half_a_nat_of_budget_is_nearly_four_nats_of_output():
-    """The number of the text: at a budget of one half and 2,048 tokens the emitted law is 3.8 nats away."""
-    assert abs(float(divergence(*theory.fixed_budget_family(2048, 0.5))) - math.log(2048 / 45)) <= EXACT
 
 
 @few
@@ -311,22 +290,8 @@ def test_calibrated_spends_what_it_promises(pair, epsilon):
     assert ((delta - low.squeeze(-1)).abs() <= 1e-8 * (1 + delta))[inside].all()
 
 
-def test_mentored_law_against_a_general_optimiser():
-    """`cac-mentored`: SLSQP on max sum min(p, h), KL(h || q) <= D, finds the rate of clip(p, b q, a q), at KL = D."""
-    g = stream(6, "mentored")
-    for V, budget in ((2, 0.01), (3, 0.03), (4, 0.1)):
-        p, q = (0.1 / V + 0.9 * torch.rand(V, generator=g, dtype=torch.float64).mul(3).softmax(-1) for _ in range(2))
-        band, law = theory.mentored_band(p, q, budget), theory.mentored_law(p, q, budget)
-        assert abs(float(law.sum(dim=0)) - 1) <= EXACT
-        rate = float(torch.minimum(p, law).sum(dim=0))
-        if rate < 1 - 1e-9:
-            assert abs(float(divergence(law, q)) - budget) <= 1e-9
-            assert abs(float(band.spent) - budget) <= 1e-9
-        assert abs(largest_rate(p.numpy(), q.numpy(), budget) - rate) <= 1e-7
-
-
 def test_no_rule_beats_the_mentored_one():
-    """`cac-mentored`: at the KL that any other rule spends, the band accepts at least as much."""
+    """At the KL that any other rule spends, the band accepts at least as much."""
     g = stream(7, "frontier")
     p, q = random_laws(200, 6, generator=g), random_laws(200, 6, generator=g)
     q = 0.9 * q + 0.1 / 6  # interpolation and top-k emit tokens of q = 0, at infinite KL
@@ -340,7 +305,7 @@ def test_no_rule_beats_the_mentored_one():
 @few
 @given(pairs(), st.floats(0, 1e6))
 def test_limits(pair, delta):
-    """`cac-limits`, CAC-16: delta = 0 is SpS; a one-hot q makes Cactus inert; no token of q = 0 is emitted."""
+    """Limits: delta = 0 is SpS; a one-hot q makes Cactus inert; no token of q = 0 is emitted."""
     p, q = pair
     assert (output_law(p, q, Cactus(0.0)) - q).abs().max() <= EXACT
     hot = torch.eye(p.shape[-1], dtype=torch.float64)[torch.arange(20) % p.shape[-1]]

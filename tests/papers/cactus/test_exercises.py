@@ -9,13 +9,14 @@ import torch
 
 from derived.lab.exercises import judged
 from derived.papers.cactus.exercises import EXERCISES, P, Q
+from derived.papers.cactus.model import exact, rules, theory
 
 
 def said(label, answer, part=None):
     return judged(label, EXERCISES[label] if part is None else EXERCISES[label][part], answer)
 
 
-q_n, delta, alpha, tv = sympy.symbols("q_n delta alpha tv")
+q_n, delta = sympy.symbols("q_n delta")
 
 
 def raised(q, delta):
@@ -45,14 +46,6 @@ def law(p, q, delta):
         ("cac-ex-tv", None, lambda q_n, delta: torch.clamp(q_n + delta, max=1)),
         ("cac-ex-tv", None, sympy.Min(q_n + delta, 1)),
         ("cac-ex-tv", None, lambda delta, q_n: np.minimum(q_n + delta, 1)),
-        ("cac-ex-interp", None, 1 - (1 - alpha) * tv),
-        ("cac-ex-interp", None, lambda tv, alpha: np.float32(1 - tv + alpha * tv)),
-        ("cac-ex-interp", None, lambda a, t: torch.tensor(1 - t + a * t)),
-        (
-            "cac-ex-neyman",
-            None,
-            (2 * q_n + delta + sympy.sqrt(delta**2 + 4 * delta * q_n * (1 - q_n))) / (2 + 2 * delta),
-        ),
         ("cac-ex-rule", None, lambda q, d: (q + (2 * d * q * (1 - q)).sqrt()).clamp(max=1)),
         ("cac-ex-rule", None, lambda delta, q_n: np.minimum(1, q_n + np.sqrt(np.float32(2 * delta * q_n * (1 - q_n))))),
         ("cac-ex-rule", None, lambda q, d: np.float32(min(q + (2 * d * q * (1 - q)) ** 0.5, 1))),
@@ -74,8 +67,6 @@ def test_right_answers_of_any_kind_are_right(label, part, answer):
         ("cac-ex-hand", 0, [0.5]),
         ("cac-ex-tv", None, lambda q_n, delta: min(1.5 * q_n, 1)),
         ("cac-ex-tv", None, lambda q_n, delta: min(q_n + 0.1, 1)),
-        ("cac-ex-interp", None, lambda alpha, tv: 1 - 0.7 * tv),
-        ("cac-ex-neyman", None, 1.0),
         ("cac-ex-law", None, lambda p, q, d: law(p, q, d) + 0 * torch.as_tensor(p).log()),
         ("cac-ex-law", None, lambda p, q, d: law(p, q, d) + 0 * torch.as_tensor(q).log()),
         ("cac-ex-law", None, lambda p, q, d: law(p, q, d) if len(p) == 4 else torch.full((len(p),), 1 / len(p))),
@@ -94,6 +85,24 @@ def test_a_counterexample_names_point_value_and_bound():
 def test_a_rounded_rule_is_told_how_far_off_it_is():
     found = said("cac-ex-rule", lambda q_n, delta: round(min(q_n + (2 * delta * q_n * (1 - q_n)) ** 0.5, 1), 4))
     assert " 2 delta, by " in found
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "name"),
+    [
+        ("cac-ex-rule", theory.gamma_cactus, "gamma_cactus"),
+        ("cac-ex-rule", lambda q, d: rules.Cactus(d).gamma(q, q), "Cactus"),
+        (
+            "cac-ex-law",
+            lambda p, q, d: exact.output_law(torch.tensor(p), torch.tensor(q), rules.Cactus(d)),
+            "output_law",
+        ),
+    ],
+)
+def test_the_packages_own_is_refused(label, answer, name):
+    found = said(label, answer)
+    assert "the package's own" in found
+    assert name in found
 
 
 def test_the_law_by_hand_is_the_one_of_the_text():

@@ -9,11 +9,15 @@ import torch
 from scipy import stats
 from transformers import (
     BatchEncoding,
+    Gemma3Config,
+    Gemma3ForConditionalGeneration,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     LogitsProcessorList,
+    MambaConfig,
+    MambaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
     NoRepeatNGramLogitsProcessor,
@@ -97,7 +101,7 @@ DRAFT, VERIFIER = gpt2(1), gpt2(2, layers=2)
 
 @pytest.mark.parametrize("rule", [SpS(), Cactus(0.2), Typical(), Calibrated(0.1)], ids=lambda rule: rule.name)
 def test_law_of_texts_in_a_batch(rule):
-    """`cac-blocks`, CAC-11: 8,000 texts at once have the enumerated law, not another rule's or that of m = 1."""
+    """8,000 texts at once have the enumerated law, not another rule's or that of m = 1."""
     facts = {"num_tokens": 4, "num_vocab": 3}
     law = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), rule, m=2, **facts)
     assert abs(sum(law.values()) - 1) <= 1e-12
@@ -115,7 +119,7 @@ def test_law_of_texts_in_a_batch(rule):
 
 
 def test_law_of_texts_one_by_one():
-    """CAC-11: 400 texts, each a batch of one, at temperature 0.7."""
+    """400 texts, each a batch of one, at temperature 0.7."""
     g, rule = stream(21, "single"), Cactus(0.3)
     settings = {"rule": rule, "m": 2, "max_new_tokens": 2, "generator": g, "temperature": 0.7}
     texts = [texts_of(speculative_generate(DRAFT, VERIFIER, [PROMPT], **settings))[0] for _ in range(400)]
@@ -347,6 +351,52 @@ def test_padding_that_no_mask_hides_is_refused(monkeypatch):
     for padded in ([[1, 2, 1], [0, 0, 2]], [[1, 2, 1], [2, 0, 0]]):
         with pytest.raises(ValueError, match="attention_mask"):
             speculative_generate(DRAFT, VERIFIER, torch.tensor(padded), **facts, generator=stream(33))
+
+
+@pytest.mark.parametrize("name", ["pad_token_id", "eos_token_id"])
+def test_lists_of_different_lengths_are_taken_as_they_are(name, monkeypatch):
+    """Nobody has padded them, even where one ends or begins with the token that pads."""
+    facts = {"rule": SpS(), "m": 2, "max_new_tokens": 3, "stop_ids": ()}
+    ragged = [[1, 0, 2, 0], [0, 0], [0]]
+    expected = speculative_generate(DRAFT, VERIFIER, ragged, **facts, generator=stream(33)).ids
+    monkeypatch.setattr(VERIFIER.config, name, 0, raising=False)
+    assert torch.equal(speculative_generate(DRAFT, VERIFIER, ragged, **facts, generator=stream(33)).ids, expected)
+
+
+def test_models_with_pictures_write_as_their_own_generate_does():
+    """Vocabulary and positions of such a model stand in ``text_config``."""
+    text = {"vocab_size": 32, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "head_dim": 4}
+    text |= {"num_attention_heads": 2, "num_key_value_heads": 1, "layer_types": ["full_attention"]}
+    text |= {"max_position_embeddings": 32}
+    vision = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    vision |= {"image_size": 28, "patch_size": 14}
+    tokens = {"mm_tokens_per_image": 1, "image_token_index": 29, "boi_token_index": 30, "eoi_token_index": 31}
+    config = Gemma3Config(text_config=text, vision_config=vision, **tokens)
+    draft, verifier = (randomised(Gemma3ForConditionalGeneration(config), seed) for seed in (40, 41))
+    facts = {"rule": SpS(), "m": 3, "stop_ids": (), "temperature": 0, "generator": stream(42)}
+    found = speculative_generate(draft, verifier, [[1, 2, 3]], max_new_tokens=6, **facts).ids
+    prompt = torch.tensor([[1, 2, 3]])
+    own = verifier.generate(prompt, do_sample=False, max_new_tokens=6, eos_token_id=None, pad_token_id=0)
+    assert torch.equal(found, own[:, 3:])
+    with pytest.raises(ValueError, match="exceed the 32 positions"):
+        speculative_generate(draft, verifier, [[1, 2, 3]], max_new_tokens=30, **facts)
+
+
+def test_a_model_without_a_cache_of_keys_is_refused_in_one_line():
+    config = MambaConfig(vocab_size=3, hidden_size=8, num_hidden_layers=1, state_size=2, bos_token_id=None)
+    model, facts = MambaForCausalLM(config).eval(), {"rule": SpS(), "m": 2, "max_new_tokens": 2}
+    with pytest.raises(ValueError, match=r"draft returns no past_key_values .* give use_cache=False"):
+        speculative_generate(model, VERIFIER, [PROMPT], **facts, generator=stream(43))
+    written = speculative_generate(model, VERIFIER, [PROMPT], **facts, use_cache=False, generator=stream(43))
+    assert written.lengths.tolist() == [2]
+
+
+@pytest.mark.parametrize("temperature", [1e-40, 5e-324, 1e-20])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_tiny_temperature_is_nearly_greedy(temperature, dtype):
+    logits = torch.tensor([[1.0, 3.0, -torch.inf, 2.0], [200.0, 200.0, -200.0, 0.0]], dtype=dtype)
+    expected = [[0.0, 1.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]]
+    assert next_laws(logits, temperature).tolist() == expected
 
 
 def test_without_a_padding_token_the_end_of_text_pads(monkeypatch):

@@ -118,13 +118,11 @@ def test_blocks_have_shapes():
         with pytest.raises(ValueError, match=message):
             accept_reject(*arguments, SpS(), stream(0))
     certain = torch.tensor([1.0, 0.0], dtype=torch.float64).expand(1, 1, 2)
-    with pytest.raises(ValueError, match="was not drawn from that law"):
+    with pytest.raises(ValueError, match="was not drawn from that one"):
         accept_reject(certain, torch.tensor([[1]]), HALF.expand(1, 2, 2), SpS(), stream(0))
 
 
 def test_counts_and_sizes():
-    with pytest.raises(ValueError, match="odd"):
-        theory.flat_family(5)
     for m in (0, -1, 1.5):
         with pytest.raises(ValueError, match="m = "):
             theory.expected_accepted(0.5, m)
@@ -143,20 +141,17 @@ def test_counts_and_sizes():
 
 @pytest.mark.parametrize("wrong", [-0.5, 1.5, math.nan])
 def test_what_is_no_probability_is_refused(wrong):
-    """Each gamma and the entropy ask for probabilities; the rounding of a softmax in float32 passes."""
+    """Each gamma asks for probabilities; the rounding of a softmax in float32 passes."""
     calls = [
         lambda x: theory.gamma_cactus(x, 0.1),
         lambda x: theory.gamma_exact_kl(x, 0.1),
         lambda x: theory.gamma_lenience(x, 0.5),
         lambda x: theory.gamma_interp(0.5, x, 0.5),
-        lambda x: theory.gamma_cross_entropy(x, 0.5, 1.0),
         lambda x: divergences.gamma_constrained(x, 0.1, "tv"),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="give probabilities"):
             call(wrong)
-    with pytest.raises(ValueError, match="sums to"):
-        theory.entropy(torch.tensor([wrong, 0.25]))
     assert theory.gamma_cactus(1 + 1e-7, 0.1) == 1
 
 

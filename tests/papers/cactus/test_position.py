@@ -1,69 +1,93 @@
-"""Topic position: the rows, measures and figures of what is emitted at one position."""
+"""Topic position: what is emitted at one position, the square root, and what its budget is worth."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
 
-from derived.lab.experiment import run_condition, run_experiment
+from derived.lab.experiment import run_condition
 from derived.lab.rng import stream
-from derived.papers.cactus import matching, position, witness
+from derived.papers.cactus import matching, position
 from derived.papers.cactus.data.pairs import random_pairs
-from derived.papers.cactus.marks import RULES
-from derived.papers.cactus.measures import ratio
-from derived.papers.cactus.model.divergences import divergence
+from derived.papers.cactus.model import theory
+from derived.papers.cactus.model.divergences import binary_divergence, divergence
 from derived.papers.cactus.model.exact import output_law
-from derived.papers.cactus.model.rules import Cactus
+from derived.papers.cactus.model.rules import Cactus, Typical
 
-EXPERIMENTS = (position.RandomPairs, position.NearOptimal)
-
-
-def test_no_divergence_exceeds_that_of_the_draft_for_peaked_laws():
-    """`cac-dominated`: some of these probabilities are below 1e-16 of the verifier's."""
-    for kind in ("noised", "independent"):
-        p, q = random_pairs(400, 12, kind, stream(1, "pairs", kind))
-        for delta in (0.001, 0.25, 1.0):
-            emitted = output_law(p, q, Cactus(delta))
-            for name in ("kl", "chi2", "hellinger", "js"):
-                draft = divergence(p, q, name)
-                some = draft.isfinite()
-                excess = (divergence(emitted, q, name) - draft)[some] / draft[some].clamp(min=1)
-                assert excess.max() <= witness.rounding(12)
+EXPERIMENTS = (position.RandomPairs, position.FlatVerifier)
+EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
+CLAIMS = {claim.id: claim for claim in position.CLAIMS}
+examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 
 
-def test_rows_follow_the_seed():
-    small = position.RandomPairs.at("tiny")
-    condition = small.conditions()[1]
-    first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
-    pd.testing.assert_frame_equal(first, again)
-    assert not np.allclose(first["acceptance"], other["acceptance"])
+@examples
+@given(st.floats(1e-6, 1 - 1e-6), st.floats(1e-12, 5))
+def test_the_square_root_is_exact_for_chi_square(q_n, delta):
+    """`cac-rule`: gamma solves chi2(h || q) = 2 delta, or is 1 with less; off by the rounding of gamma - q_n alone."""
+    gamma = theory.gamma_cactus(q_n, delta)
+    spent = float(binary_divergence(gamma, q_n, "chi2"))
+    assert spent <= 2 * delta * (1 + 1e-6)
+    assert gamma == 1 or abs(spent - 2 * delta) <= 1e-6 * 2 * delta
 
 
-def test_rivals_of_cactus_keep_as_many_drafts_and_are_held_to_their_own_kl():
-    rows = run_experiment(position.NearOptimal.at("tiny"), seed=0, device="cpu")
-    near = rows[(rows["kind"] == "noised") & (rows["matched"] == 0.01)]
-    kept = near.groupby("rule")["acceptance"].mean()
-    assert set(kept.index) == {"cactus", "lenience", "interp"}
-    assert np.ptp(kept) < 1e-6
-    assert near.groupby("rule")["kl"].mean().nunique() == 3
-    assert (near["gain"] <= near["best_gain"] + 1e-9).all()
+def test_the_square_root_solves_the_problem_for_kl_to_second_order():
+    """`cac-rule`: the KL spent misses delta by -(1 - 2q)(2 delta)^{3/2} / (6 sqrt(q(1 - q))), from Taylor's formula."""
+    q = torch.tensor([0.05, 0.2, 0.7, 0.9], dtype=torch.float64)
+    delta = torch.logspace(-7, -5, 5, dtype=torch.float64)[:, None]
+    miss = binary_divergence(theory.gamma_cactus(q, delta), q) - delta
+    leading = -(1 - 2 * q) * (2 * delta) ** 1.5 / (6 * (q * (1 - q)).sqrt())
+    assert (miss / leading - 1).abs().max() <= 0.03
 
 
-@pytest.mark.parametrize(("name", "knob"), [("cactus", 0.0), ("cactus", 0.1), *position.OTHERS])
-def test_every_rule_emits_what_its_definition_says(name, knob):
-    """`cac-emitted`, `cac-lenience`: the law of each rule is that of acceptance and recovery written out by hand."""
-    p, q = random_pairs(100, 12, "independent", stream(2, "definitions"))
-    gap = output_law(p, q, matching.rule_of(name, knob)) - witness.law_by_definition(name, knob, p, q)
-    assert gap.abs().max() <= witness.rounding(12)
+def test_sharp_budget():
+    """`cac-budget`: KL(h^(n) || q) <= ln(1 + 2 delta), equal at q_n = 1 / (1 + 2 delta) alone."""
+    q_n = torch.linspace(1e-4, 1 - 1e-4, 4001, dtype=torch.float64)
+    for delta in (0.01, 0.25, 0.5, 1.0, 1.2, 1.3, 4.0):
+        spent = binary_divergence(theory.gamma_cactus(q_n, delta), q_n)
+        top = float(theory.sharp_budget(delta))
+        assert abs(top - math.log(1 + 2 * delta)) <= EXACT
+        assert (spent <= top + EXACT).all()
+        worst = 1 / (1 + 2 * delta)
+        assert abs(float(binary_divergence(theory.gamma_cactus(worst, delta), worst)) - top) <= EXACT
+        assert (spent[(q_n - worst).abs() > 0.02] < top - 1e-5).all()
+        assert bool((spent <= delta).all()) == (delta >= theory.always_kept_from())
 
 
-def test_rows_have_every_rival(rows):
-    assert set(rows[position.RandomPairs]["rule"]) == {"cactus", *matching.RIVALS}
+def test_up_to_one_half_the_budget_is_kept():
+    """`cac-half`: KL <= delta where gamma <= 1/2, by the formula of the KL itself; beyond, it is exceeded somewhere."""
+    q = np.linspace(0.001, 0.999, 999)
+    for delta in (1e-3, 0.02, 0.1, 0.3):
+        gamma = np.minimum(q + np.sqrt(2 * delta * q * (1 - q)), 1 - 1e-15)
+        spent = gamma * np.log(gamma / q) + (1 - gamma) * np.log((1 - gamma) / (1 - q))
+        assert (spent[gamma <= 0.5] <= delta + EXACT).all()
+        assert (spent[gamma > 0.5] > delta + 1e-6).any()
+        np.testing.assert_allclose(binary_divergence(gamma, q).numpy(), spent, rtol=0, atol=1e-9)
+
+
+def test_typical_acceptance_is_the_cross_entropy_variant_where_it_keeps():
+    """`cac-typical`: a linear program finds the point mass where the rule keeps, a positive h_n elsewhere."""
+    kept, found = [], []
+    for case in range(60):
+        q = torch.rand(5, generator=stream(8, "typical", case), dtype=torch.float64).mul(3).softmax(dim=-1)
+        rule, entropy = Typical(0.3, 0.8), float(-(q * q.log()).sum(dim=-1))
+        budget = max(-math.log(0.3), entropy - math.log(0.8))
+        kept.append(float(rule.gamma(q[0], q[0], *rule.summaries(q, q))) == 1)
+        program = {"A_ub": [(-q.log()).tolist()], "b_ub": [budget], "A_eq": [[1.0] * 5], "b_eq": [1.0]}
+        found.append(-optimize.linprog([-1.0, 0, 0, 0, 0], **program).fun)
+    kept, found = np.array(kept), np.array(found)
+    assert np.abs(found[kept] - 1).max() <= 1e-9
+    assert ((found[~kept] < 1 - 1e-6) & (found[~kept] > 0)).sum() > 5
 
 
 def band_by_halving(p, q, budget: float) -> np.ndarray:
-    """clip(p, b q, a q), the largest a whose law, with b such that it sums to one, is within the budget of q."""
+    """clip(p, b q, a q), the largest a whose distribution, with b such that it sums to one, is within the budget."""
 
-    def law(a: float) -> np.ndarray:
+    def clipped(a: float) -> np.ndarray:
         low, high = 0.0, 1.0
         for _ in range(80):
             b = (low + high) / 2
@@ -72,16 +96,16 @@ def band_by_halving(p, q, budget: float) -> np.ndarray:
 
     low, high = 1.0, float((p / q).max())
     for _ in range(80):
-        h = law(a := (low + high) / 2)
+        h = clipped(a := (low + high) / 2)
         low, high = (a, high) if np.sum(h * np.log(h / q)) < budget else (low, a)
-    return law(low)
+    return clipped(low)
 
 
 def emitted_by_loops(name: str, knob: float, p, q) -> np.ndarray:
-    """What a rule emits, draft by draft: the share of it that is kept, and the law that stands in for the rest."""
+    """What a rule emits, draft by draft: the share of it that is kept, and what stands in for the rest."""
     entropy, emitted = -np.sum(q * np.log(q)), np.zeros_like(q)
     likeliest = np.argsort(-q)[: int(max(knob, 1))]
-    if name == "interp":
+    if name in ("interp", "interp inside"):
         target = knob * p + (1 - knob) * q
     elif name == "mentored":
         target = band_by_halving(p, q, knob)
@@ -89,7 +113,7 @@ def emitted_by_loops(name: str, knob: float, p, q) -> np.ndarray:
         if name == "cactus":
             gamma = min(q[n] + np.sqrt(2 * knob * q[n] * (1 - q[n])), 1)
             target = np.where(np.arange(len(q)) == n, gamma, q * (1 - gamma) / (1 - q[n]))
-        if name in ("cactus", "interp", "mentored"):
+        if name in ("cactus", "interp", "interp inside", "mentored"):
             keep, instead = min(1, target[n] / p[n]), np.maximum(target - p, 0)
         elif name == "lenience":
             keep, instead = min(1, q[n] / (knob * p[n])), np.maximum(q - p, 0)
@@ -105,33 +129,66 @@ def emitted_by_loops(name: str, knob: float, p, q) -> np.ndarray:
     return emitted
 
 
-@pytest.mark.parametrize(("name", "knob"), [("cactus", 0.01), ("cactus", 1.0), *position.OTHERS])
-def test_the_witness_of_the_laws_is_that_of_plain_loops(name, knob):
-    """`cac-emitted`, `cac-lenience`, `cac-mentored`: what the rows compare with, written without the package."""
+@pytest.mark.parametrize(
+    ("name", "knob"), [("cactus", 0.01), ("cactus", 1.0), ("interp inside", 0.3), *position.OTHERS]
+)
+def test_every_rule_emits_what_plain_loops_emit(name, knob):
     p, q = random_pairs(10, 6, "independent", stream(6, "loops"))
-    p, q = (0.98 * law + 0.02 / 6 for law in (p, q))
-    for found, *pair in zip(witness.law_by_definition(name, knob, p, q), p, q, strict=True):
-        by_loops = emitted_by_loops(name, knob, *(law.numpy() for law in pair))
+    p, q = (0.98 * rows + 0.02 / 6 for rows in (p, q))
+    for found, *pair in zip(output_law(p, q, matching.rule_of(name, knob)), p, q, strict=True):
+        by_loops = emitted_by_loops(name, knob, *(row.numpy() for row in pair))
         np.testing.assert_allclose(found.numpy(), by_loops, rtol=0, atol=1e-9)  # of the halving; the rest is rounding
 
 
-def test_share_is_a_ratio_of_totals_and_near_optimal_picks_budget_and_kind():
-    table = pd.DataFrame({"gain": [0.1, 0.3], "best_gain": [0.2, 0.3], "kind": "noised", "rule": "cactus"})
-    other = table.assign(matched=0.25, kind="x", gain=0.02)
-    table = pd.concat([table.assign(matched=0.25), table.assign(matched=0.01, gain=0.1), other])
-    assert position.share_of_best("noised", 0.25)(table).value == pytest.approx(0.8)
-    assert position.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
-    assert ratio(table["gain"], 2 * table["gain"]).high == pytest.approx(0.5)
-    table = pd.concat([table, table.assign(rule="lenience", gain=0.05)])
-    assert position.share_of_best("noised", 0.01, "lenience")(table).value == pytest.approx(0.2)
-    assert position.share_of_best("noised", 0.01)(table).value == pytest.approx(0.4)
+def test_amended_interpolation_keeps_no_excluded_draft():
+    """By hand: q excludes the last token, so its draft is replaced from (q - p)_+ whatever alpha is."""
+    p, q = (torch.tensor(row, dtype=torch.float64) for row in ([0.2, 0.5, 0.3], [0.6, 0.4, 0.0]))
+    inside = output_law(p, q, matching.rule_of("interp inside", 1.0))
+    assert (inside - torch.tensor([0.5, 0.5, 0.0]).double()).abs().max() <= EXACT
+    assert (output_law(p, q, matching.rule_of("interp", 1.0)) - p).abs().max() <= EXACT
+    inside = output_law(p, q, matching.rule_of("interp inside", 0.1))
+    assert (inside - torch.tensor([0.59, 0.41, 0.0], dtype=torch.float64)).abs().max() <= EXACT
 
 
-def test_the_control_would_hold_if_total_variation_came_cheaper(rows):
+def test_no_divergence_exceeds_that_of_the_draft_for_peaked_rows():
+    """`cac-sandwich`, CAC-6.b: some of these probabilities are below 1e-16 of the verifier's."""
+    for kind in ("noised", "independent"):
+        p, q = random_pairs(400, 12, kind, stream(1, "pairs", kind))
+        for delta in (0.001, 0.25, 1.0):
+            assert position.farther(output_law(p, q, Cactus(delta)), p, q).max() <= 1
+    assert position.farther(torch.full_like(q, 1 / 12), p, q).max() > 1e6
+
+
+def test_rows_follow_the_seed():
+    small = position.RandomPairs.at("tiny")
+    condition = small.conditions()[1]
+    first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert not np.allclose(first["acceptance"], other["acceptance"])
+
+
+def test_rows_have_every_rival_and_hold_their_claim(rows):
     table = rows[position.RandomPairs]
-    assert position.CONTROL.judge(position.CONTROL.measure(table))[0] == "fails"
-    cheaper = table.assign(tv=0.85 * table["tv"])
-    assert position.CONTROL.judge(position.CONTROL.measure(cheaper))[0] == "holds"
+    assert set(table["rule"]) == {"cactus", *matching.RIVALS}
+    claim = CLAIMS["CAC-6.b"]
+    assert claim.judge(claim.measure(table))[0] == "holds"
+    assert claim.judge(claim.control(table))[0] == "fails"
+
+
+def test_what_is_emitted_stays_away_while_the_budget_falls(rows):
+    """`cac-fixed`, CAC-7.g: TV = 1 - k/V with k from the square root in plain Python; the draft itself is emitted."""
+    table = rows[position.FlatVerifier]
+    assert table["delta"].is_monotonic_decreasing
+    for V, delta, tv, kl in table[["V", "delta", "tv", "kl"]].itertuples(index=False):
+        k = math.ceil(V / (1 + math.sqrt(2 * delta * (V - 1))) - 1e-9)
+        assert tv == pytest.approx(1 - k / V, abs=1e-12)
+        assert kl == pytest.approx(math.log(V / k), abs=1e-9)
+    assert table["kl"].tolist() == pytest.approx(table["draft_kl"].tolist(), abs=1e-9)
+    assert table["gap"].abs().max() <= 1e-9
+    claim = CLAIMS["CAC-7.g"]
+    assert claim.judge(claim.measure(table))[0] == "fails"
+    falling = table.assign(tv=table["delta"])
+    assert claim.judge(claim.measure(falling))[0] == "undecided"
 
 
 @pytest.mark.parametrize("kl", [0.3, 0.4])
@@ -142,19 +199,28 @@ def test_which_law(tells, kl):
 
 @pytest.mark.parametrize("gain", [0.1, 0.2])
 def test_price(tells, grid, gain):
-    rows = grid(kind=("noised", "independent"), rule=tuple(RULES), pair=(0, 1)).assign(V=5, knob=0.01)
+    rows = grid(kind=("noised", "independent"), rule=tuple(position.RULES), pair=(0, 1)).assign(V=5, knob=0.01)
     rows = rows.assign(tv=gain, exact_acceptance=0.5, acceptance=0.5 + gain)
     tells(position.price(rows), f"Cactus {gain:.2f} for {gain:.2f}")
 
 
-@pytest.mark.parametrize("level", [0.5, 0.6])
-def test_frontier(tells, grid, level):
-    rows = grid(rule=tuple(RULES), kl=(0.0, 0.1, 0.2))
-    rows = rows.assign(knob=rows["kl"], acceptance=level + rows["kl"])
-    tells(position.frontier(rows), f"Cactus {level + 0.05:.3f}")
+@pytest.mark.parametrize("raised", [0.8, 0.9])
+def test_overlap(tells, raised):
+    rows = pd.DataFrame({"token": [1, 2], "p": [0.3, 0.7], "q": [0.6, 0.4], "drafted": [False, True]})
+    tells(position.overlap(rows.assign(h=[1 - raised, raised])), "is 0.70", f"raised to {raised:.2f}")
 
 
-@pytest.mark.parametrize("ratio", [4.0, 5.0])
-def test_flat_family(tells, ratio):
-    rows = pd.DataFrame({"V": [2, 4], "delta": [0.5, 1 / 6], "kl": 0.69, "ratio": [1.4, ratio], "predicted": 2.0})
-    tells(position.flat_family(rows.assign(tier="ci", recorded=False)), f"to {ratio:g} at V = 4")
+@pytest.mark.parametrize("ratio", [1.5, 1.8])
+def test_budget_map(tells, grid, ratio):
+    rows = grid(delta=(0.01, 0.1, 1.0), q_n=(0.1, 0.5, 0.9)).assign(ratio=[0.5, 0.9, ratio] * 3)
+    tells(position.budget_map(rows), f"up to {ratio:.2f}")
+    with pytest.raises(ValueError, match="less than twice its budget"):
+        position.budget_map(rows.assign(ratio=2.01))
+
+
+def test_the_divergence_of_the_running_example():
+    """Three tokens: all is kept at delta = 1/16 and not just below; KL = ln(3/2), 6.5 budgets."""
+    p, q = torch.tensor([0.5, 0.5, 0.0]).double(), torch.full((3,), 1 / 3).double()
+    assert (output_law(p, q, Cactus(1 / 16)) - p).abs().max() <= EXACT
+    assert float(output_law(p, q, Cactus(0.99 / 16))[2]) > 1e-4
+    assert abs(float(divergence(p, q)) - math.log(1.5)) <= EXACT

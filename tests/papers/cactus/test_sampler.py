@@ -11,7 +11,7 @@ from torch import Tensor
 from derived.lab.rng import stream
 from derived.papers.cactus.model import rules, sampler
 from derived.papers.cactus.model.exact import acceptance_rate, emission, output_law
-from derived.papers.cactus.model.sampler import accept_reject, accept_reject_logits, draw
+from derived.papers.cactus.model.sampler import accept_reject, draw
 
 EVERY = (
     *(
@@ -159,7 +159,6 @@ def test_groups_of_sequences_give_the_block_of_all_at_once(rule, monkeypatch):
     p, q = laws(7, 2, 5, name="groups p"), laws(7, 3, 5, name="groups q")
     ids = torch.stack([torch.multinomial(p[b], 1, generator=stream(25, b)).squeeze(-1) for b in range(7)])
     whole = accept_reject(p, ids, q, rule, stream(25, "u"))
-    logits = accept_reject_logits(p.log().requires_grad_(), ids, q.log(), rule, stream(25, "u"))
     for table, widest in ((1, 1), (12, 2), (15, 3)):
         widths = []
         monkeypatch.setattr(sampler, "TABLE", table)
@@ -168,36 +167,8 @@ def test_groups_of_sequences_give_the_block_of_all_at_once(rule, monkeypatch):
         assert all(torch.equal(a, b) for a, b in zip(whole, groups, strict=True))
         assert max(widths) == widest
         assert sum(widths) == 7
-    assert all(torch.equal(a, b) for a, b in zip(whole, logits, strict=True))
     with pytest.raises(ValueError, match="where sequences 6 to 6 are cut"):
         accept_reject(p, ids, torch.cat([q[:6], q[6:] / 2]), rule, stream(25, "u"))
-
-
-@named
-def test_logits_give_the_block_of_their_laws(rule):
-    """softmax inside or outside: the same tokens for the same uniform numbers, -inf for excluded tokens included."""
-    draft = torch.randn(30, 3, 9, generator=stream(20), dtype=torch.float64)
-    target = draft.new_zeros(30, 4, 9).copy_(torch.randn(30, 4, 9, generator=stream(20, "target")))
-    target[:, :, 4] = -math.inf
-    ids = torch.randint(9, (30, 3), generator=stream(20, "ids"))
-    block = accept_reject(draft.softmax(-1), ids, target.softmax(-1), rule, stream(20, "u"))
-    again = accept_reject_logits(draft, ids, target, rule, stream(20, "u"))
-    assert torch.equal(block.ids, again.ids)
-    assert torch.equal(block.n_accepted, again.n_accepted)
-    with pytest.raises(ValueError, match="finite maximum"):
-        accept_reject_logits(draft, ids, torch.full_like(target, -math.inf), rule, stream(20))
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
-def test_one_logit_without_a_law_anywhere_in_a_row_is_refused(bad, dtype):
-    draft, ids = torch.zeros(1, 1, 201, dtype=dtype), torch.zeros(1, 1, dtype=torch.int64)
-    for place in (0, 1, 100, 200):
-        for row in (0, 1):  # the row of the draft, and the one after it, since a draft of equal laws is kept
-            target = torch.zeros(1, 2, 201, dtype=dtype)
-            target[0, row, place] = bad
-            with pytest.raises(ValueError, match="target has a row"):
-                accept_reject_logits(draft, ids, target, rules.SpS(), stream(20))
 
 
 @named
@@ -258,7 +229,7 @@ def test_a_rejection_without_recovery_weight_emits_the_draft(monkeypatch):
 
 
 def test_greedy_rows_make_cactus_inert():
-    """`cac-limits`, CAC-16: with one-hot rows every inert rule keeps the drafts that SpS keeps."""
+    """With one-hot rows every inert rule keeps the drafts that SpS keeps."""
     hot = torch.eye(5, dtype=torch.float64)
     q = hot[torch.randint(5, (60, 4), generator=stream(19))]
     p = laws(60, 3, 5, name="greedy")
@@ -279,40 +250,3 @@ def test_the_sampler_reads_two_numbers_per_draft_and_one_row():
     assert accept_reject(p, ids, q, rules.Cactus(1.0), stream(0)).ids.tolist() == [[1, -1, -1, -1]]
     with pytest.raises(ValueError, match="not to 1"):
         accept_reject(p, ids, q, rules.Cactus(1.0), stream(0), strict=True)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_of_logits_no_group_of_rows_after_a_rejection_is_read(threads, monkeypatch):
-    """A group has as many rows as there are threads; in the group of the rejected draft all are read."""
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    draft, target = torch.zeros(2, 4, 3), torch.zeros(2, 5, 3)
-    draft[0, 1, 2] = target[0, 1, 1] = 100.0  # the second draft of the first sequence cannot be kept
-    draft[0, 2:], target[0, 2:] = math.nan, math.inf
-    ids = torch.tensor([[0, 2, 1, 1], [0, 1, 2, 0]])
-    block = accept_reject_logits(draft, ids, target, rules.SpS(), stream(21))
-    assert block.n_accepted.tolist() == [1, 4]
-    assert block.ids[0].tolist() == [0, 1, -1, -1, -1]
-    draft[1, 3] = math.nan  # the second sequence keeps all before it
-    with pytest.raises(ValueError, match="probability 0 or NaN"):
-        accept_reject_logits(draft, ids, target, rules.SpS(), stream(21))
-
-
-def test_logits_of_which_every_sequence_rejects_the_first_draft(monkeypatch):
-    """No sequence is left when the next group of rows comes."""
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    draft, target = torch.zeros(2, 3, 3), torch.zeros(2, 4, 3)
-    draft[:, :, 2], target[:, :, 1] = 100.0, 100.0
-    block = accept_reject_logits(draft, torch.full((2, 3), 2), target, rules.SpS(), stream(22))
-    assert block.ids.tolist() == [[1, -1, -1, -1]] * 2
-    assert block.n_accepted.tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("place", [0, 1])
-def test_the_row_without_a_law_is_named_wherever_it_stands(threads, place, monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    draft, target = torch.zeros(3, 2, 4), torch.zeros(3, 3, 4)
-    draft[1, 0, 3] = target[1, 0, 1] = 100.0  # the second sequence is cut at once
-    target[2, place, 2] = math.nan
-    with pytest.raises(ValueError, match="target has a row"):
-        accept_reject_logits(draft, torch.tensor([[0, 1], [3, 0], [0, 1]]), target, rules.SpS(), stream(23))

@@ -1,5 +1,14 @@
-"""The chapter's claims and the experiments that they rest on."""
+"""The chapter's claims and the experiments that they rest on, in the order of the page."""
 
-from derived.lab.claims import collect
+from . import gemma, position, timing, trained
 
-CLAIMS, EXPERIMENTS = collect(__name__, without=["control"])
+CLAIMS = (*position.CLAIMS, *trained.CLAIMS, *timing.CLAIMS, *gemma.CLAIMS)
+EXPERIMENTS = (
+    position.RandomPairs,
+    position.FlatVerifier,
+    trained.TrainedPair,
+    trained.AmendedInterpolation,
+    timing.PairTime,
+    timing.SamplerTime,
+    gemma.Novels,
+)

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from .model.divergences import bisected
 from .model.exact import acceptance_rate
-from .model.rules import Rule, make_rule
+from .model.rules import Interp, Rule, make_rule
 
 #: The rules that are set to Cactus' acceptance, each with the range of its knob, least accepting end first.
 KNOBS = {
     "cactus": (0.0, 50.0),
     "interp": (0.0, 1.0),
+    "interp inside": (0.0, 1.0),
     "lenience": (1.0, 1e-6),
     "mentored": (0.0, 20.0),
     "tas": (0.99, 1e-6),
@@ -27,7 +28,12 @@ RIVALS = ("interp", "lenience", "mentored", "tas", "topk")
 
 
 def rule_of(name: str, knob: float) -> Rule:
-    """The rule of one knob; typical acceptance has alpha = sqrt(epsilon), as in the authors' code. [repo]"""
+    """The rule of one knob; typical acceptance has alpha = sqrt(epsilon), as in the authors' code. [repo]
+
+    "interp inside" is interpolation that keeps no draft with q_n = 0.
+    """
+    if name == "interp inside":
+        return Interp(knob, inside=True)
     if name == "tas":
         return make_rule(name, knob, knob**0.5)
     if name == "topk":

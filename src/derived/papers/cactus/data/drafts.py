@@ -1,4 +1,4 @@
-"""Drafts without a second model, as causal language models with the verifier's vocabulary.
+"""A draft without a second model: the verifier's own first layers, as a causal language model.
 
 symbol  name    meaning                                                    axes
 k       depth   layers of the verifier that an early exit reads            scalar
@@ -8,17 +8,11 @@ W       weight  of the trained head: X, scaled, with a one, times W        (widt
 """
 
 import copy
-import math
-from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import DynamicCache, Gemma3ForCausalLM, PreTrainedConfig
-
-from .small_lm import Cache, DynamicLayer, Output
-
-Proposals = Callable[[Sequence[int]], dict[int, float]]  # from all tokens before to probabilities of the next
+from transformers import Gemma3ForCausalLM
 
 RIDGE = 0.001  # of the mean square of a feature
 
@@ -77,49 +71,4 @@ def early_exit(verifier: Gemma3ForCausalLM, head: Head, depth: int, most: int) -
         setattr(draft.model, name, getattr(verifier.model, name))
     draft.model.layers, draft.model.norm = verifier.model.layers[:depth], head
     draft.lm_head = LikelyOnly(verifier.lm_head, most)
-    return remembering(draft.eval())
-
-
-def remembering(model: Gemma3ForCausalLM) -> Gemma3ForCausalLM:
-    """Keep all keys in layers with a sliding window too, so that tokens can be forgotten; the mask hides the others."""
-
-    def whole(_, given: tuple, facts: dict) -> tuple[tuple, dict]:
-        if facts.get("use_cache") and facts.get("past_key_values") is None:
-            facts["past_key_values"] = DynamicCache()
-        return given, facts
-
-    model.register_forward_pre_hook(whole, with_kwargs=True)
-    return model
-
-
-class FromCounts(nn.Module):
-    """Proposals for the next token, found by looking at all before it, with the call signature of a language model.
-
-    Its cache holds the tokens themselves. Where nothing is proposed it proposes the last token once more.
-    """
-
-    def __init__(self, config: PreTrainedConfig, proposals: Proposals) -> None:
-        super().__init__()
-        self.config, self.proposals = config, proposals
-        self.eval()
-
-    def forward(
-        self,
-        input_ids: Int[Tensor, "B t"],
-        attention_mask: Int[Tensor, "B W"] | None = None,
-        position_ids: Int[Tensor, "B t"] | None = None,
-        past_key_values: Cache | None = None,
-        use_cache: bool = False,
-    ) -> Output:
-        """The logits after the last token of each text, (B, 1, V)."""
-        if use_cache:
-            past_key_values = past_key_values or Cache([DynamicLayer()])
-            kept, _ = past_key_values.layers[0].append(*[input_ids[:, None, :, None]] * 2)
-            input_ids = kept[:, 0, :, 0]
-        logits = torch.full((len(input_ids), 1, self.config.vocab_size), -torch.inf)
-        shown = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        for row, tokens, seen in zip(logits[:, 0], input_ids, shown.bool(), strict=True):
-            before = tokens[seen].tolist()
-            for token, p in (self.proposals(before) or {before[-1]: 1.0}).items():
-                row[token] = math.log(p)
-        return Output(logits, past_key_values)
+    return draft.eval()

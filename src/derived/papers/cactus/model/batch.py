@@ -31,8 +31,17 @@ def realign(
     return columns[rows[:, None], source.clamp(min=0)]
 
 
-def check_cache(cache: Any, who: str) -> None:
+def text_config(model: Any) -> Any:
+    """The settings of a model's language part; a model that reads pictures, too, keeps them in a part of its own."""
+    part = getattr(model.config, "get_text_config", None)
+    return part() if part else model.config
+
+
+def check_cache(output: Any, who: str) -> None:
     """Raise ValueError unless every layer keeps all keys and values, so that any number of columns can be forgotten."""
+    cache = getattr(output, "past_key_values", None)
+    if cache is None:
+        raise ValueError(f"{who} returns no past_key_values ({type(output).__name__}); give use_cache=False")
     layers = getattr(cache, "layers", None)
     if not layers or any(type(layer).__name__ != "DynamicLayer" for layer in layers):
         kinds = sorted({type(layer).__name__ for layer in layers or [cache]})
@@ -96,7 +105,9 @@ def _without_padding(rows: list[list[int]], attention_mask: Any, verifier: Any) 
         if any("0" in "".join(str(int(shown)) for shown in row).strip("0") for row in mask):
             raise ValueError("attention_mask hides tokens inside a prompt; only padding before or after may be hidden")
         return [[token for token, shown in zip(*pair, strict=True) if shown] for pair in zip(rows, mask, strict=True)]
-    config = verifier.config
+    if len({*map(len, rows)}) > 1:  # lists of different lengths: nobody has padded them
+        return rows
+    config = text_config(verifier)
     begin, end = (getattr(config, f"{name}_token_id", None) for name in ("bos", "eos"))
     pads, last = [getattr(config, "pad_token_id", None)], 1
     if pads == [None]:  # then a tokenizer pads with the end of text, of which a turn of a dialogue may have one

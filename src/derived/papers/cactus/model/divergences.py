@@ -86,11 +86,6 @@ def divergence(h: Float[Tensor, "*batch V"], q: Float[Tensor, "*#batch V"], name
     return _terms(name)(as_float64(h), as_float64(q)).sum(dim=-1)
 
 
-def divergences(h: Float[Tensor, "*batch V"], q: Float[Tensor, "*#batch V"]) -> dict[str, Tensor]:
-    """Every divergence of the chapter between h and q, by name. Shapes: h, q (..., V), values (...). [prior]"""
-    return {name: divergence(h, q, name) for name in TERMS}
-
-
 def binary_divergence(gamma: Tensor | float, q_n: Tensor | float, name: Name = "kl") -> Tensor:
     """phi(gamma) = q_n f(gamma / q_n) + (1 - q_n) f((1 - gamma) / (1 - q_n)), the cost of h_n = gamma.
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_count
 
+from .divergences import divergence
 from .laws import as_float64, check_laws, check_pair
 from .rules import Raised, Rule
 
@@ -97,7 +98,15 @@ def mixture_of_targets(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"
     return (share.sum(dim=-1, keepdim=True) - share) * q + alone
 
 
-def sequence_law(
+class Course(NamedTuple):
+    """The first T tokens that blocks emit, exactly."""
+
+    law: dict[tuple[int, ...], float]  # {tokens: probability}
+    kept: float  # the expected number of drafts among them
+    spent: float  # the expected sum of KL(o || q) over the positions that were drafted
+
+
+def course(
     draft: Laws,
     verifier: Laws,
     rule: Rule,
@@ -106,18 +115,12 @@ def sequence_law(
     num_tokens: int,
     num_vocab: int,
     stop_ids: Collection[int] = (),
-) -> dict[tuple[int, ...], float]:
-    """The law of the first T tokens that blocks of m drafts emit, by enumerating (prefix, place within the block).
+) -> Course:
+    """The first T tokens that blocks of m drafts emit, by enumerating (prefix, place within the block).
 
     At place i < m the token is drafted: kept, it leads to place i + 1, replaced, to place 0; at place m it is drawn
-    from the verifier's own law and leads to place 0. A text ends after a stop token. For ``SpS`` this is the
-    verifier's own law whatever m is. Returns {tokens: probability}. Raises ValueError for m or num_tokens < 1. [ours]
-
-    >>> from derived.papers.cactus import Cactus
-    >>> alike = [markov_laws(law, law.expand(2, 2)) for law in torch.tensor([[0.9, 0.1], [0.5, 0.5]]).double()]
-    >>> law = sequence_law(*alike, Cactus(0.02), m=1, num_tokens=2, num_vocab=2)
-    >>> {tokens: round(probability, 3) for tokens, probability in law.items()}
-    {(0, 0): 0.3, (0, 1): 0.3, (1, 0): 0.23, (1, 1): 0.17}
+    from the verifier itself and leads to place 0. A text ends after a stop token. Raises ValueError for m or
+    num_tokens < 1. [ours]
     """
     check_count("m", m)
     check_count("num_tokens", num_tokens)
@@ -125,37 +128,41 @@ def sequence_law(
     weight = torch.zeros(1, m + 1, dtype=torch.float64)
     weight[:, 0] = 1.0
     ended: dict[tuple[int, ...], float] = {}
+    num_kept = spent = 0.0
     for _ in range(num_tokens):
         p, q = as_float64(draft(prefixes)), as_float64(verifier(prefixes))
         kept, replaced = emission(p, q, rule)  # (N, V)
+        drafted = weight[:, :m].sum(dim=-1)
+        num_kept += float(drafted @ kept.sum(dim=-1))
+        spent += float(drafted @ divergence(kept + replaced, q))
         step = torch.zeros(len(prefixes), num_vocab, m + 1, dtype=torch.float64)
         step[..., 1:] = weight[:, None, :m] * kept[..., None]
-        step[..., 0] = weight[:, :m].sum(dim=-1, keepdim=True) * replaced + weight[:, m, None] * q
+        step[..., 0] = drafted[:, None] * replaced + weight[:, m, None] * q
         tokens = torch.arange(num_vocab).repeat(len(prefixes))
         prefixes = torch.cat([prefixes.repeat_interleave(num_vocab, dim=0), tokens[:, None]], dim=1)
         weight = step.reshape(-1, m + 1)
         stopped = torch.isin(tokens, torch.tensor(list(stop_ids), dtype=torch.int64))
         ended |= _as_dict(prefixes[stopped], weight[stopped])
         prefixes, weight = prefixes[~stopped], weight[~stopped]
-    return ended | _as_dict(prefixes, weight)
+    return Course(ended | _as_dict(prefixes, weight), num_kept, spent)
+
+
+def sequence_law(draft: Laws, verifier: Laws, rule: Rule, **sizes) -> dict[tuple[int, ...], float]:
+    """The distribution of the texts that blocks emit, {tokens: probability}; ``sizes`` and errors as in ``course``.
+
+    For ``SpS`` it is the verifier's own, whatever m is. [ours]
+
+    >>> from derived.papers.cactus import Cactus
+    >>> alike = [markov_laws(law, law.expand(2, 2)) for law in torch.tensor([[0.9, 0.1], [0.5, 0.5]]).double()]
+    >>> law = sequence_law(*alike, Cactus(0.02), m=1, num_tokens=2, num_vocab=2)
+    >>> {tokens: round(probability, 3) for tokens, probability in law.items()}
+    {(0, 0): 0.3, (0, 1): 0.3, (1, 0): 0.23, (1, 1): 0.17}
+    """
+    return course(draft, verifier, rule, **sizes).law
 
 
 def _as_dict(prefixes: Tensor, weight: Tensor) -> dict[tuple[int, ...], float]:
     return dict(zip(map(tuple, prefixes.tolist()), weight.sum(dim=-1).tolist(), strict=True))
-
-
-def reach_probabilities(draft: Laws, verifier: Laws, rule: Rule, *, m: int, num_vocab: int) -> Float[Tensor, "m"]:
-    """Pr(the first i drafts of a block are kept), i = 1..m; their sum is AL_m, exactly. [prior]"""
-    check_count("m", m)
-    prefixes, weight = torch.zeros(1, 0, dtype=torch.int64), torch.ones(1, dtype=torch.float64)
-    reached = []
-    for _ in range(m):
-        kept = emission(draft(prefixes), verifier(prefixes), rule).accepted
-        weight = (weight[:, None] * kept).reshape(-1)
-        tokens = torch.arange(num_vocab).repeat(len(prefixes))
-        prefixes = torch.cat([prefixes.repeat_interleave(num_vocab, dim=0), tokens[:, None]], dim=1)
-        reached.append(weight.sum(dim=0))
-    return torch.stack(reached)
 
 
 def markov_laws(start: Float[Tensor, "V"], matrix: Float[Tensor, "V V"]) -> Laws:

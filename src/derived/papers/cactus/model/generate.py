@@ -22,7 +22,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count
 
-from .batch import as_batch, check_cache, realign, roll_back
+from .batch import as_batch, check_cache, realign, roll_back, text_config
 from .laws import check_same_vocabulary, check_share
 from .rules import Rule
 from .sampler import accept_reject, draw, uniform
@@ -69,6 +69,9 @@ def next_laws(
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-1, logits.argmax(dim=-1, keepdim=True), 1.0)
+    if temperature < 2**-60:  # the largest logit becomes 0, so that a tiny temperature leaves nothing infinite or NaN
+        logits = logits - logits.amax(dim=-1, keepdim=True)
+        temperature = max(temperature, torch.finfo(logits.dtype).tiny)
     if temperature != 1:
         logits = logits / temperature
     if top_k is not None:
@@ -101,7 +104,7 @@ class Reader:
         self.cache: Any = None
         self.num_read = 0  # columns of the texts that the cache holds
         self.known = inspect.signature(model.forward).parameters.keys()
-        self.num_places = getattr(model.config, "max_position_embeddings", None)
+        self.num_places = getattr(text_config(model), "max_position_embeddings", None)
 
     def laws(self, tokens: Int[Tensor, "B W"], length: Int[Tensor, "B"], num_laws: int) -> Float[Tensor, "B n V"]:
         """The next-token laws after the last ``num_laws`` columns."""
@@ -120,7 +123,7 @@ class Reader:
         output = self.model(**arguments)
         if self.use_cache:
             if self.cache is None:
-                check_cache(output.past_key_values, self.who)
+                check_cache(output, self.who)
             self.cache, self.num_read = output.past_key_values, width
         logits = output.logits[:, -num_laws:]
         if self.process is not None:
@@ -364,14 +367,14 @@ def _check_request(
     for who, model in (("draft", draft), ("verifier", verifier)):
         if model.training:
             raise ValueError(f"{who} is in training mode: dropout would make its law random; call {who}.eval() first")
-        places = getattr(model.config, "max_position_embeddings", None)
+        places = getattr(text_config(model), "max_position_embeddings", None)
         if places is not None and int(length.max()) + max_new_tokens > places:
             raise ValueError(
                 f"a prompt of {int(length.max())} tokens and {max_new_tokens} new ones exceed the {places} positions "
                 f"of {who}; shorten one of them"
             )
-    V = verifier.config.vocab_size
-    check_same_vocabulary("draft", draft.config.vocab_size, "verifier", V)
+    V = text_config(verifier).vocab_size
+    check_same_vocabulary("draft", text_config(draft).vocab_size, "verifier", V)
     for name, low, high in (
         ("prompts", int(tokens.min()), int(tokens.max())),
         ("stop_ids", min(stop_ids, default=0), max(stop_ids, default=0)),

@@ -184,13 +184,17 @@ class Lenience(Rule):
 class Interp(Rule):
     """Exact speculative sampling from h = alpha p + (1 - alpha) q; (h - p)_+ is proportional to (q - p)_+. [repo]
 
-    Raises ValueError for an alpha outside [0, 1].
+    The public code also keeps drafts that truncation excludes from the verifier, q_n = 0. With ``inside`` it keeps none
+    of them, as the other rules do. [ours] Raises ValueError for an alpha outside [0, 1].
 
     >>> Interp(0.5).gamma(0.5, 0.25)
     tensor(0.3750, dtype=torch.float64)
+    >>> Interp(0.5).gamma(0.5, 0.0), Interp(0.5, inside=True).gamma(0.5, 0.0)
+    (tensor(0.2500, dtype=torch.float64), tensor(0., dtype=torch.float64))
     """
 
     alpha: float
+    inside: bool = False
     name: ClassVar[str] = "interp"
     inert_when_greedy: ClassVar[bool] = False
 
@@ -198,7 +202,8 @@ class Interp(Rule):
         check_within("alpha", self.alpha, 0, 1)
 
     def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
-        return gamma_interp(p_n, q_n, self.alpha)
+        gamma = gamma_interp(p_n, q_n, self.alpha)
+        return torch.where(as_float64(q_n) > 0, gamma, 0.0) if self.inside else gamma
 
 
 @dataclass(frozen=True)

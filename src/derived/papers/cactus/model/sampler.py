@@ -7,7 +7,7 @@ q_1..q_m+1    target_probs   the verifier's laws                                
 u             uniform        one number per draft and one for the last token                (B, m + 1)
 
 A rule that reads no rows needs two numbers per draft, and both rows at one position per sequence, the first rejected
-one. Nothing of the size (B, m, V) is made, and on a CPU hardly a row of logits after that position is read.
+one. Nothing of the size (B, m, V) is made.
 """
 
 from typing import NamedTuple
@@ -108,95 +108,31 @@ def accept_reject(
     >>> accept_reject(p, torch.tensor([[0, 1]]), q, Cactus(1 / 16), torch.Generator()).n_accepted
     tensor([2])
     """
-    _check_block("probs", draft_probs, draft_ids, target_probs)
+    _check_block(draft_probs, draft_ids, target_probs)
     if strict:
         check_laws("draft_probs", draft_probs)
         check_laws("target_probs", target_probs)
-    return _judge(_Laws(draft_probs), draft_ids, _Laws(target_probs), rule, generator)
+    return _judge(draft_probs, draft_ids, target_probs, rule, generator)
 
 
-def accept_reject_logits(
-    draft_logits: Float[Tensor, "B m V"],
-    draft_ids: Int[Tensor, "B m"],
-    target_logits: Float[Tensor, "B m_plus_1 V"],
-    rule: Rule,
-    generator: torch.Generator,
-) -> Block:
-    """``accept_reject`` for the laws softmax(logits).
-
-    A rule that reads no rows makes a few laws of one sequence at a time, on a CPU until a draft is rejected; then one
-    row for each sequence of a group. Shapes, results and errors as there; logits may be -inf, and a row of nothing
-    else, +inf or NaN is an error where it is read. [ours]
-    """
-    _check_block("logits", draft_logits, draft_ids, target_logits)
-    return _judge(_Softmax(draft_logits), draft_ids, _Softmax(target_logits), rule, generator)
-
-
-class _Laws:
-    """Rows that are laws already."""
-
-    def __init__(self, rows: Tensor) -> None:
-        self.rows = rows
-
-    def steps(self, m: int) -> tuple[Tensor, ...]:
-        """The m places, in the groups in which they are judged."""
-        return (torch.arange(m, device=self.rows.device),)
-
-    def at(self, batch: Tensor, places: Tensor, ids: Tensor) -> Tensor:
-        """The probabilities of one token per sequence and place, (batch, places) float64 like ``ids``."""
-        return as_float64(self.rows[batch.unsqueeze(-1), places, ids])
-
-    def row(self, batch: Tensor, place: Tensor, name: str) -> Tensor:
-        """One law per sequence, (B, V), checked and in at least float32."""
-        rows = self.rows[batch, place]
-        check_laws(name, rows, f" (rows where sequences {int(batch[0])} to {int(batch[-1])} are cut)")
-        return _readable(rows)
-
-    def all(self, m: int) -> Tensor:
-        """The first m laws of every sequence, for rules that read rows."""
-        return _readable(self.rows[:, :m])
-
-
-class _Softmax(_Laws):
-    """Rows of logits; a few laws of one sequence at a time are made and forgotten."""
-
-    def steps(self, m: int) -> tuple[Tensor, ...]:
-        (places,) = super().steps(m)
-        return places.split(torch.get_num_threads()) if places.device.type == "cpu" else (places,)
-
-    def at(self, batch: Tensor, places: Tensor, ids: Tensor) -> Tensor:
-        logits, run = self.rows.detach(), slice(int(places[0]), int(places[-1]) + 1)
-        law = logits.new_empty(len(places), logits.shape[-1], dtype=torch.promote_types(logits.dtype, torch.float32))
-        parts = [
-            torch.softmax(_readable(logits[b, run]), dim=-1, out=law).gather(-1, chosen)  # all in one place
-            for b, chosen in zip(batch.tolist(), ids.unsqueeze(-1), strict=True)
-        ]
-        return as_float64(torch.stack(parts).squeeze(-1))
-
-    def row(self, batch: Tensor, place: Tensor, name: str) -> Tensor:
-        rows = _readable(self.rows[batch, place]).softmax(dim=-1)
-        if bool(rows[:, 0].isnan().any()):  # one logit without a law makes its whole row NaN
-            raise ValueError(f"{name} has a row of -inf alone, or with NaN or +inf; give logits with a finite maximum")
-        return rows
-
-    def all(self, m: int) -> Tensor:
-        return _readable(self.rows[:, :m]).softmax(dim=-1)
-
-
-def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator: torch.Generator) -> Block:
-    m = draft_ids.shape[1]
-    summaries = rule.summaries(draft.all(m), target.all(m)) if rule.reads_rows else ()
+def _judge(p: Tensor, draft_ids: Tensor, q: Tensor, rule: Rule, generator: torch.Generator) -> Block:
+    m, V = p.shape[1:]
+    summaries = rule.summaries(_readable(p), _readable(q[:, :m])) if rule.reads_rows else ()
     u = uniform((len(draft_ids), m + 1), generator, draft_ids.device)
-    q_n, gamma, n_accepted = _kept(draft, draft_ids, target, rule, summaries, u)
+    p_n, q_n = (as_float64(rows[:, :m].gather(-1, draft_ids.unsqueeze(-1)).squeeze(-1)) for rows in (p, q))
+    # Draft i is kept with probability min(1, gamma_i / p_i), and all that follow the first rejection are lost.
+    gamma = rule.gamma(p_n, q_n, *summaries)
+    n_accepted = (u[:, :m] * p_n < gamma).cumprod(dim=-1).sum(dim=-1)
+    _check_read(p_n, q_n, n_accepted, q)
 
     cut = n_accepted.clamp(max=m - 1).unsqueeze(-1)  # the rejected place, or the last one
-    # One more token: from the rule's recovery law at the rejected place, or from the verifier's own law after m drafts.
+    # One more token: from the rule's recovery weights at the rejected place, or from the verifier after m drafts.
     scale = rule.scale(q_n, gamma, *summaries).gather(-1, cut).squeeze(-1)
     token = []
-    for batch in _few(draft_ids, draft.rows.shape[-1]):
-        p, q = draft.row(batch, cut[batch, 0], "draft"), target.row(batch, n_accepted[batch], "target")
-        weights, all_kept = rule.recovery(p, q, scale[batch]), n_accepted[batch] == m
-        weights[all_kept] = q[all_kept]
+    for batch in _few(draft_ids, V):
+        own, verifier = _row(p, batch, cut[batch, 0], "draft"), _row(q, batch, n_accepted[batch], "target")
+        weights, all_kept = rule.recovery(own, verifier, scale[batch]), n_accepted[batch] == m
+        weights[all_kept] = verifier[all_kept]
         token.append(draw(weights, u[batch, m]))
     token = torch.cat(token)
     # Where rounding leaves no recovery weight the draft itself is emitted.
@@ -207,33 +143,23 @@ def _judge(draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, generator
     return Block(ids.scatter(-1, n_accepted.unsqueeze(-1), token.unsqueeze(-1)), n_accepted)
 
 
-def _kept(
-    draft: _Laws, draft_ids: Tensor, target: _Laws, rule: Rule, summaries: tuple[Tensor, ...], u: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """q_n and gamma (B, m) up to the first rejected draft, 0 where nothing was read; and how many drafts are kept (B,).
+def _check_read(p_n: Tensor, q_n: Tensor, n_accepted: Tensor, q: Tensor) -> None:
+    """Raise ValueError for probabilities that cannot be right among the drafts up to the first rejection."""
+    read = torch.arange(p_n.shape[1], device=p_n.device) <= n_accepted.unsqueeze(-1)
+    if not bool((p_n > 0)[read].all()):
+        raise ValueError(
+            "the draft's distribution gives a drafted token the probability 0 or NaN, so it was not drawn from that "
+            "one; give the distribution after the draft's own temperature, top-k and top-p"
+        )
+    if len(lost := (q_n.isnan() & read).nonzero()):
+        _row(q, lost[:1, 0], lost[:1, 1], "target")  # says what is wrong with this row
 
-    Draft i is kept with probability min(1, gamma_i / p_i), and all that follow the first rejection are lost.
-    """
-    q_n, gamma = u.new_zeros(draft_ids.shape), u.new_zeros(draft_ids.shape)
-    n_accepted = torch.zeros_like(draft_ids[:, 0])
-    left = torch.arange(len(draft_ids), device=draft_ids.device)  # sequences of which every draft so far is kept
-    for places in draft.steps(draft_ids.shape[1]):
-        here = left.unsqueeze(-1), places
-        p, q = (law.at(left, places, draft_ids[here]) for law in (draft, target))
-        if not bool((p > 0).all()):
-            raise ValueError(
-                "the draft's law gives a drafted token the probability 0 or NaN, so it was not drawn from that law; "
-                "give the law after the draft's own temperature, top-k and top-p"
-            )
-        if len(lost := q.isnan().nonzero()):
-            target.row(left[lost[:1, 0]], places[lost[:1, 1]], "target")  # says what is wrong with this row
-        q_n[here], gamma[here] = q, rule.gamma(p, q, *(each[here] for each in summaries))
-        kept = (u[here] * p < gamma[here]).cumprod(dim=-1).sum(dim=-1)
-        n_accepted[left] += kept
-        left = left[kept == len(places)]
-        if not len(left):
-            break
-    return q_n, gamma, n_accepted
+
+def _row(rows: Tensor, batch: Tensor, place: Tensor, name: str) -> Tensor:
+    """One distribution per sequence, (B, V), checked and in at least float32."""
+    chosen = rows[batch, place]
+    check_laws(name, chosen, f" (rows where sequences {int(batch[0])} to {int(batch[-1])} are cut)")
+    return _readable(chosen)
 
 
 def _few(draft_ids: Tensor, V: int) -> tuple[Tensor, ...]:
@@ -247,20 +173,20 @@ def _readable(rows: Tensor) -> Tensor:
     return rows.to(torch.promote_types(rows.dtype, torch.float32))
 
 
-def _check_block(what: str, draft: Tensor, draft_ids: Tensor, target: Tensor) -> None:
-    for name, rows in ((f"draft_{what}", draft), (f"target_{what}", target)):
+def _check_block(draft: Tensor, draft_ids: Tensor, target: Tensor) -> None:
+    for name, rows in (("draft_probs", draft), ("target_probs", target)):
         if not isinstance(rows, Tensor) or not rows.is_floating_point() or rows.ndim != 3:
             given = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
             raise ValueError(f"{name} is {given}; give a floating-point tensor (B, places, V)")
-    check_same_vocabulary(f"draft_{what}", draft.shape[-1], f"target_{what}", target.shape[-1])
+    check_same_vocabulary("draft_probs", draft.shape[-1], "target_probs", target.shape[-1])
     B, m, V = draft.shape
     if m == 0 or B == 0:
-        raise ValueError(f"draft_{what} has shape {tuple(draft.shape)}: no draft to judge; give B >= 1 and m >= 1")
+        raise ValueError(f"draft_probs has shape {tuple(draft.shape)}: no draft to judge; give B >= 1 and m >= 1")
     if tuple(draft_ids.shape) != (B, m) or draft_ids.dtype != torch.int64:
         raise ValueError(f"draft_ids is {draft_ids.dtype} {tuple(draft_ids.shape)}; give int64 ({B}, {m})")
     if tuple(target.shape) != (B, m + 1, V):
         raise ValueError(
-            f"target_{what} has shape {tuple(target.shape)}; give ({B}, {m + 1}, {V}): a law per draft, one more"
+            f"target_probs has shape {tuple(target.shape)}; give ({B}, {m + 1}, {V}): a law per draft, one more"
         )
     low, high = draft_ids.aminmax()
     if int(low) < 0 or int(high) >= V:

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .divergences import binary_divergence, bisected, divergence, gamma_constrained
-from .laws import as_float64, as_probability, check_laws, check_pair, check_share
+from .divergences import bisected, divergence, gamma_constrained
+from .laws import as_float64, as_probability, check_pair, check_share
 
 
 def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
@@ -60,24 +60,6 @@ def gamma_interp(p_n: Tensor | float, q_n: Tensor | float, alpha: float) -> Tens
     """alpha p_n + (1 - alpha) q_n. [repo]"""
     check_within("alpha", alpha, 0, 1)
     return alpha * as_probability("p_n", p_n) + (1 - alpha) * as_probability("q_n", q_n)
-
-
-def gamma_cross_entropy(q_n: Tensor | float, q_max: Tensor | float, budget: Tensor | float) -> Tensor:
-    """max {h_n : -sum_i h_i ln q_i <= budget}, a linear program: Cactus' problem with cross-entropy in place of KL.
-
-    1 if -ln q_n <= budget; (budget + ln q_max) / (ln q_max - ln q_n) if only -ln q_max is within the budget (a mixture
-    of n and argmax q); NaN if no law is. Shapes: broadcast. [digest, Prop. 4; the mixture ours]
-    """
-    q_n, q_max, budget = as_probability("q_n", q_n), as_probability("q_max", q_max), as_float64(budget)
-    cost, cheapest = -q_n.log(), -q_max.log()
-    mixture = (budget - cheapest) / torch.where(cost > cheapest, cost - cheapest, 1.0)
-    return torch.where(cost <= budget, 1.0, torch.where(cheapest <= budget, mixture, torch.nan))
-
-
-def entropy(q: Float[Tensor, "*batch V"]) -> Float[Tensor, "*batch"]:
-    """H(q) = -sum_i q_i ln q_i in nats, with 0 ln 0 = 0. Raises ValueError for rows that are no laws. [prior]"""
-    check_laws("q", q)
-    return torch.special.entr(q).sum(dim=-1)
 
 
 def typical_threshold(q: Float[Tensor, "*batch V"], epsilon: float, alpha: float) -> Float[Tensor, "*batch"]:
@@ -178,22 +160,10 @@ def sharp_budget(delta: Tensor | float) -> Tensor:
     return torch.log1p(2 * as_float64(delta))
 
 
-def budget_ratio(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
-    """KL(h^(n) || q) / delta of the second-order rule: above 1 where the stated budget is broken (O3)."""
-    check_positive("delta", delta)
-    return binary_divergence(gamma_cactus(q_n, delta), q_n) / as_float64(delta)
-
-
 @cache
 def always_kept_from() -> float:
     """The root of ln(1 + 2 delta) = delta, about 1.2564: from there on KL(h^(n) || q) <= delta for every q_n (O2)."""
     return float(optimize.brentq(lambda delta: math.log1p(2 * delta) - delta, 1.0, 2.0, xtol=1e-15))
-
-
-@cache
-def always_kept_below() -> float:
-    """q_0, the root of 2 q ln(1 / q) = 1 - q below 1, about 0.2847: KL(h^(n) || q) <= delta for q_n <= q_0 (O3)."""
-    return float(optimize.brentq(lambda q: -2 * q * math.log(q) - (1 - q), 0.1, 0.5, xtol=1e-15))
 
 
 def num_overdrafted(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]) -> Tensor:
@@ -220,19 +190,6 @@ def text_kl_bound(delta: Tensor | float, V_plus: Tensor | float, num_tokens: int
     """
     check_count("num_tokens", num_tokens, 0)
     return num_tokens * emitted_kl_bound(delta, V_plus)
-
-
-def flat_family(V: int) -> tuple[Tensor, Tensor, float]:
-    """(p, q, delta): q uniform, p uniform on half of V tokens, delta = 1 / (2 (V - 1)).
-
-    Cactus then emits p itself: KL(h_alg || q) = ln 2 = 2 (V - 1) ln 2 times delta (O7). V must be even. [ours]
-    """
-    check_count("V", V, 2)
-    if V % 2:
-        raise ValueError(f"V = {V} is odd; give an even number of tokens, so that half of them can be drafted")
-    q = torch.full((V,), 1 / V, dtype=torch.float64)
-    p = torch.where(torch.arange(V) < V // 2, 2 * q, 0.0)
-    return p, q, 1 / (2 * (V - 1))
 
 
 def fixed_budget_family(V: int, delta: float) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,5 @@
 """Drafts from word counts, and the lumping of what the draft never proposes."""
 
-import math
-
 import pandas as pd
 import pytest
 import torch
@@ -10,21 +8,11 @@ from here import needs
 from derived.lab.rng import stream
 from derived.papers.cactus.data.ngrams import Ngrams, lumped
 from derived.papers.cactus.data.pairs import random_pairs
+from derived.papers.cactus.gemma import CLAIMS, DRAFTS, JUDGED, REFERENCES, Novels, kept_and_spent, smallest_budget
 from derived.papers.cactus.matching import match
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import acceptance_rate, output_law
-from derived.papers.cactus.model.generate import JudgedBlock
 from derived.papers.cactus.model.rules import Cactus, Interp, Lenience, SpS
-from derived.papers.cactus.real import (
-    DRAFTS,
-    JUDGED,
-    REFERENCES,
-    Novels,
-    Tally,
-    no_longer_asked,
-    overspent,
-    smallest_budget,
-)
 
 
 def test_counts_are_interpolated():
@@ -86,27 +74,6 @@ def test_the_smallest_budget_is_enough_and_none_below():
     assert smallest_budget(certain, never) == 1e8
 
 
-@pytest.mark.parametrize("rule", [SpS(), Cactus(0.5)], ids=["exact", "cactus"])
-def test_a_tally_counts_what_was_judged(rule):
-    """Two texts in a block of three drafts: one keeps all, one only the first and stops after it."""
-    p = torch.full((2, 3, 4), 0.25)
-    q = torch.tensor([0.1, 0.2, 0.3, 0.4]).expand(2, 4, 4)
-    tally = Tally(3, rule)
-    block = {"ids": torch.tensor([[0, 1, 2, 3], [1, 2, -1, -1]]), "n_accepted": torch.tensor([3, 1])}
-    tally.add(JudgedBlock(torch.tensor([0, 2]), p, q, **block, counts=torch.tensor([4, 1])))
-    columns = {name: values.tolist() for name, values in tally.columns().items()}
-    assert columns["tries"] == [3, 0, 2]
-    assert columns["kept"] == [3, 0, 1]
-    exact = 0.1 + 0.2 + 2 * 0.25
-    each = exact if isinstance(rule, SpS) else acceptance_rate(p[0, :1].double(), q[0, :1].double(), rule).item()
-    assert torch.tensor(columns["by_exact"])[[0, 2]].allclose(torch.tensor([3 * exact, 2 * exact]))
-    assert torch.tensor(columns["expected"])[[0, 2]].allclose(torch.tensor([3 * each, 2 * each]))
-    assert isinstance(rule, SpS) or each > exact + 0.05
-    assert columns["tokens"] == [4, 0, 1]
-    surprise = [-math.log(0.1 * 0.2 * 0.3 * 0.4) / 4, -math.log(0.2)]
-    assert torch.tensor(columns["surprise"])[[0, 2]].allclose(torch.tensor(surprise))
-
-
 @needs("gemma", "austen")
 def test_a_trained_verifier_pays_as_the_theorem_says():
     """`cac-price` on Gemma, whatever the draft."""
@@ -121,19 +88,21 @@ def test_a_trained_verifier_pays_as_the_theorem_says():
     assert (alone.drop(index="self")["enough"] > 100 * alone.at["self", "enough"]).all()
 
 
-def test_what_is_overspent_is_in_units_of_the_bound_of_targets(grid):
-    """At the budget 0.01 no target may be farther than ln(1 + 2 * 0.01) (`cac-budget`)."""
-    rows = grid(novel=["a"], text=range(4), draft=["table"], rule=["cactus"], delta=[0.01, 1.0])
-    measure = overspent("draft == 'table'")
-    assert measure(rows.assign(kl=math.log(1.02) * rows["delta"].map({0.01: 3.0, 1.0: 9.0}))).value == pytest.approx(3)
-
-
-def test_the_figure_says_each_budget(grid):
-    """Geometric means over pages, and a line at the paper's budget."""
+def pages(grid, lead: float):
     rows = grid(
-        draft=["self", "exit", "table", "lookup", "alien"], text=range(4), rule=["exact", "cactus"], delta=[0.0]
+        novel=["a"], text=range(4), draft=["table"], rule=["exact", "cactus", "lenience", "interp"], delta=[0.01]
     )
-    rows["enough"] = rows["text"].map({0: 1.0, 1: 10.0, 2: 1000.0, 3: 10000.0}).where(rows["rule"] == "exact", 7.0)
-    figure = no_longer_asked(rows)
-    assert "word counts 1e+02," in figure.get_label()
-    assert [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"] == [1.0]
+    kl = rows["rule"].map({"exact": 0.0, "cactus": 0.5, "lenience": 0.5 - lead, "interp": 0.9}) + 0.01 * rows["text"]
+    return rows.assign(kl=kl, acceptance=0.5)
+
+
+def test_how_much_nearer_lenience_is(grid):
+    claim = next(one for one in CLAIMS if one.id == "CAC-13.h")
+    found = claim.measure(pages(grid, 0.2))
+    assert (found.value, found.n) == (pytest.approx(0.2), 4)
+    assert claim.comparison[1](pages(grid, 0.2)).value == pytest.approx(-0.4)
+
+
+@pytest.mark.parametrize("lead", [0.1, 0.3])
+def test_the_figure_says_each_rule(tells, grid, lead):
+    tells(kept_and_spent(pages(grid, lead)), f"lenience {0.515 - lead:.2f}")
