@@ -112,7 +112,7 @@ def front(root: Path) -> Front:
 
 def said(written: Front, slug: str) -> dict[str, str]:
     """Find what a chapter's card says of its claim."""
-    words = yaml_io.chapters.get(slug, Words())
+    words = written.chapters.get(slug, Words())
     named = {"claim": words.claims, "holds": words.holds}
     if words.read:
         named |= words.model_dump(include={"read", "surprise", "says", "found", "means"})

@@ -30,7 +30,6 @@ LEDGER = "book/ledger"  # the page that has the evidence of each chapter below i
 REPORTS = "book/wrong"  # and the page below which their reports do
 PACKAGES = "book/package"  # and that below which their packages are documented
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
-DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 
 
 def stage(
@@ -44,7 +43,7 @@ def stage(
     for slug in slugs:
         _check_inputs(root, build, slug)
     target = _copy(root, build, slugs)
-    extra = _stage_extra(root, build)
+    extra = _stage_extra(root, build, slugs)
     faults = [fault for slug in slugs for fault in _faults(root, build, slug)]
     if faults:
         raise UserError("\n".join(faults))
@@ -140,13 +139,14 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
 
 
-def _stage_extra(root: Path, build: Path) -> dict[str, str]:
+def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
     """Make the files that are copied into the site; return the wheel's name and the addresses of repository and
     site."""
     extra = build / "extra"
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")
     wheel = downloads.build_wheel(root, extra / "downloads")
+    downloads.write_records(Repo(root), extra / "downloads", slugs)
     settings = yaml_io.read(root / "_config.yml", dict[str, Any])
     repository = settings.get("repository") or {}
     url, site = repository.get("url") or "", settings["sphinx"]["config"].get("ogp_site_url") or ""
@@ -158,8 +158,8 @@ def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dic
     """The addresses of a chapter's downloads and slides, empty for what it does not have."""
     exercises = homework.roles(nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4))
     links = {
-        "notebook": f"../downloads/{slug}.ipynb" if solutions else "",
-        "student": f"../downloads/{slug}-student.ipynb",
+        "notebook": f"../downloads/{slug}.zip" if solutions else "",
+        "student": f"../downloads/{slug}-student.zip",
         "homework": f"../downloads/{slug}-homework.ipynb" if exercises else "",
         "slides": f"../slides/{slug}" if lectures.path(root, slug).is_file() else "",
         "wheel": f"../downloads/{extra['wheel']}",
@@ -168,5 +168,7 @@ def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dic
     }
     if extra["url"].startswith("https://github.com/"):
         place = extra["url"].removeprefix("https://github.com/")
-        links["launch"] = f"https://colab.research.google.com/github/{place}/blob/{DOWNLOADS}/{slug}-student.ipynb"
+        links["launch"] = (
+            f"https://colab.research.google.com/github/{place}/blob/{downloads.BRANCH}/{slug}-student.ipynb"
+        )
     return links

@@ -320,7 +320,7 @@ def test_the_card_is_filled_from_data(book: Path):
     assert "at a glance -->" not in text
     for expected in ("3 min to read", "41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
         assert expected in text, expected
-    assert 'href="../downloads/toy-student.ipynb"' in text
+    assert 'href="../downloads/toy-student.zip"' in text
     assert "Tan and Zhao, 2026" in text
 
 
