@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from bookbuilder import yaml_io
+from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, welcome
 from bookbuilder.ledger.ledger import check_columns, foreign
@@ -47,9 +47,9 @@ def stage(
     faults = [fault for slug in slugs for fault in _faults(root, build, slug)]
     if faults:
         raise UserError("\n".join(faults))
-    by_hand = welcome.front(root)
+    written = contents.read(root)
     filled = [
-        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.said(by_hand, slug))
+        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.card_words(written, slug))
         for slug in slugs
     ]
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
@@ -69,7 +69,7 @@ def stage(
 def known(repo: Repo, slugs: list[str]) -> list[str]:
     """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
     bibliography, found = (repo.root / "book/references.bib").read_text("utf-8"), foreign(repo, slugs)
-    by_hand = partial(welcome.said, welcome.front(repo.root))
+    by_hand = partial(welcome.card_words, contents.read(repo.root))
     for slug in slugs:
         notebook = read_notebook(repo, slug)
         for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, repo.root, slug)):
@@ -79,7 +79,7 @@ def known(repo: Repo, slugs: list[str]) -> list[str]:
                 found.append(str(error))
         facts = notebook["metadata"].get("derived") or {}
         if not (facts | by_hand(slug)).get("claim"):
-            found.append(f"{slug}: say in a sentence what the paper claims: in book/welcome.yml, `claims` of {slug}")
+            found.append(f"{slug}: say in a sentence what the paper claims: in {contents.FILE}, `claims` of {slug}")
         key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")
@@ -109,15 +109,14 @@ def _faults(root: Path, build: Path, slug: str) -> list[str]:
 
 def _check_inputs(root: Path, build: Path, slug: str) -> None:
     if not (root / f"notebooks/{slug}.ipynb").is_file():
-        raise UserError(f"{slug}: book/_toc.yml lists the chapter, but notebooks/{slug}.ipynb is not there")
+        raise UserError(f"{slug}: {contents.FILE} lists the chapter, but notebooks/{slug}.ipynb is not there")
     if not all((build / part).is_file() for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")):
         raise UserError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
 
 
 def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
-    """Keep only the chapters of this build."""
-    toc = yaml_io.read(path, dict[str, Any])
-    wanted = {f"notebooks/{slug}" for slug in slugs}
+    """Write the table of contents of this build as Jupyter Book reads it: a part without pages lists the chapters."""
+    written = contents.read(root)
     numbered = [*enumerate(slugs, start=1)]
     reported = [(number, slug) for number, slug in numbered if reports.path(root, slug).is_file()]
     below = {
@@ -129,14 +128,19 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
             if reference.offered(root, [slug])
         ],
     }
-    for part in toc["parts"]:
-        keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
-        part["chapters"] = keep
-        for entry in keep:
-            if sections := below.get(entry["file"]):
-                entry["sections"] = sections
-    toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
+    chapters = [_entry(f"notebooks/{slug}", title=written.chapters[slug].name) for slug in slugs]
+    parts = []
+    for part in written.parts:
+        pages = [_entry(f"book/{page}", sections=below.get(f"book/{page}")) for page in part.pages]
+        if entries := pages or chapters:
+            parts.append({"caption": part.caption, "chapters": entries} | ({} if pages else {"numbered": True}))
+    toc = {"format": "jb-book", "root": contents.FIRST, "parts": parts}
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
+
+
+def _entry(file: str, **more: Any) -> dict[str, Any]:
+    """An entry of the table of contents with what is not empty of its other keys."""
+    return {"file": file} | {key: value for key, value in more.items() if value}
 
 
 def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
