@@ -20,7 +20,14 @@ def test_no_step_is_a_bare_assert_which_a_flag_of_python_drops(slug):
     assert not bare, "say it with check, at_most or confirm of lab.page"
 
 
-@pytest.mark.parametrize("slug", HOUSE.chapters())
+def edition(slug: str) -> int:
+    return json.loads(HOUSE.notebook(slug).read_text("utf-8"))["metadata"]["derived"]["edition"]
+
+
+FIRST_DRAFTS = [slug for slug in HOUSE.chapters() if edition(slug) < 3]
+
+
+@pytest.mark.parametrize("slug", FIRST_DRAFTS)
 def test_the_mechanism_begins_with_an_algorithm_in_numbered_steps(slug):
     cells = json.loads(HOUSE.notebook(slug).read_text("utf-8"))["cells"]
     text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")

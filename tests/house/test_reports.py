@@ -8,6 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from bookbuilder.chapter_pages.pages import Chapter
+from bookbuilder.index_pages import welcome
 from bookbuilder.ledger import ledger
 from bookbuilder.notebook.reading import Minutes
 from bookbuilder.paths import Repo
@@ -36,6 +37,7 @@ def chapter(slug: str) -> Chapter:
         for claim in claims.values()
     ]
     facts = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))["metadata"]["derived"]
+    facts |= welcome.said(welcome.front(ROOT), slug)
     run = {
         "chapter": slug,
         "rows": rows,

@@ -31,8 +31,8 @@ REFUSED = {
         lambda: task_ecologies.price_terms([1.0, 2.0], [0.0, 1.0], shares=[1.0]),
         "one share for each",
     ),
-    "noise": (lambda: stochastic_approximation.lyapunov_covariance(2.0, -3.0), "no covariance"),
-    "skew": (lambda: stochastic_approximation.lyapunov_covariance(np.eye(2), [[1, 1], [0, 1]]), "no covariance"),
+    "bias": (lambda: stochastic_approximation.Coins((0.5, 1.5)), r"biases\[1\] = 1.5"),
+    "field": (lambda: stochastic_approximation.mean_field_root([1.0, np.nan], [1.0, 1.0]), "not finite"),
     "steps": (lambda: sinkhorn.sinkhorn_symmetric(torch.eye(2), max_iterations=-3), "max_iterations = -3"),
 }
 

@@ -21,7 +21,7 @@ from nbformat.v4 import new_markdown_cell
 from bookbuilder.chapter_pages import pages
 from bookbuilder.paths import UserError
 
-SECTION, HEADING = "## Mechanism", "### Try it"
+SECTIONS, HEADING = ("## Mechanism", "## The question"), "### Try it"
 ASK = "Change a line of the program below and press *Run*. For example:"
 MAIN = '\nif __name__ == "__main__":\n'
 LIMIT = 60  # seconds
@@ -54,15 +54,16 @@ def reference(root: Path, slug: str) -> Path:
 
 
 def add(root: Path, slug: str, notebook: NotebookNode) -> None:
-    """Add the program, where the chapter has one, to the end of the section of the mechanism."""
+    """Add the program, where the chapter has one, to the end of the section that shows the mechanism."""
     path = reference(root, slug)
     if not path.is_file():
         return
     sections = [(place, line) for place, cell in enumerate(notebook.cells) for line in _headings(cell)]
     lines = [line for _, line in sections]
-    if SECTION not in lines:
-        raise UserError(f"{slug}: reference.py needs the section {SECTION!r} in the notebook")
-    places = [place for place, _ in sections[lines.index(SECTION) + 1 :]] or [len(notebook.cells)]
+    wanted = next((section for section in SECTIONS if section in lines), None)
+    if wanted is None:
+        raise UserError(f"{slug}: reference.py needs the section {SECTIONS[0]!r} or {SECTIONS[1]!r} in the notebook")
+    places = [place for place, _ in sections[lines.index(wanted) + 1 :]] or [len(notebook.cells)]
     notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(slug, path)))
 
 

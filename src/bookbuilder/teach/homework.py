@@ -89,8 +89,9 @@ def is_solution(cell: dict[str, Any]) -> bool:
     return "solution" in cell["metadata"].get("tags", [])
 
 
-def section(notebook: NotebookNode) -> range:
-    """List the places of the cells of the section Exercises, heading first; empty without one."""
+def section(notebook: NotebookNode) -> list[int]:
+    """List the places of the exercises' cells: the section Exercises, heading first, or without one each exercise where
+    it stands, up to the next text that is neither exercise nor solution."""
     heads = [
         (place, line)
         for place, cell in enumerate(notebook.cells)
@@ -100,7 +101,14 @@ def section(notebook: NotebookNode) -> range:
     ]
     ends = [place for place, _ in heads[1:]] + [len(notebook.cells)]
     found = [range(at, end) for (at, line), end in zip(heads, ends, strict=True) if line.startswith(SECTION)]
-    return found[0] if found else range(0)
+    if found:
+        return [*found[0]]
+    places, inside = [], False
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            inside = bool(_EXERCISE.search(cell.source)) or (inside and is_solution(cell))
+        places += [place] if inside else []
+    return places
 
 
 def roles(notebook: NotebookNode) -> dict[int, tuple[str, str]]:
@@ -187,7 +195,7 @@ def homework(slug: str, notebook: NotebookNode, executed: NotebookNode, *, solve
     known = {each.label: each for each in facts(notebook)}
     for place in places:
         cell = nbformat.from_dict(notebook.cells[place])
-        if cell.cell_type == "markdown" and place == places[0]:
+        if cell.cell_type == "markdown" and place == places[0] and SECTION in cell.source:
             cell.source = cell.source[cell.source.index(SECTION) :]
         part, label = parts.get(place, ("", ""))
         if part == "answer":

@@ -12,10 +12,9 @@ import time
 import psutil
 import pytest
 import toybook
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from bookbuilder.paths import Repo, processor
-from bookbuilder.run import driver, worker
+from bookbuilder.run import driver
 from derived.lab.real import pinned
 
 PARAMETERS = {"tier": "ci", "seed": 0, "device": "cpu"}
@@ -47,13 +46,6 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(repo):
     (repo / "_build/findings/toy.json").unlink()
     assert "done in" in toybook.derived(repo, "run").stdout
     assert (repo / "_build/executed/notebooks/toy.ipynb").read_text() == content, "two runs must be equal byte for byte"
-
-
-def test_the_seconds_of_a_run_are_told_by_section():
-    code = [new_code_cell("x", metadata={"papermill": {"duration": each}}) for each in (0.26, 1.5, 1.5, None)]
-    notes = [new_markdown_cell("## Later\n\nwords"), new_markdown_cell("no heading")]
-    notebook = new_notebook(cells=[code[0], notes[0], code[1], notes[1], *code[2:]])
-    assert worker._seconds(notebook) == {"": 0.3, "Later": 3.0}
 
 
 def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(repo):
@@ -499,7 +491,7 @@ def test_what_can_be_known_of_all_chapters_is_told_at_once_and_nothing_runs(repo
 def test_a_wrong_slug_is_told_while_a_build_runs(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell())
     toybook.write_toc(repo, "toy")
-    with driver.alone(Repo(repo)):
+    with driver.build_lock(Repo(repo)):
         for command in ("run", "site"):
             assert "no chapter is called nope" in toybook.derived(repo, command, "nope").stderr
 

@@ -178,7 +178,7 @@ def test_without_a_check_there_is_no_homework():
     notebook = new_notebook(cells=[new_markdown_cell(EXERCISES), new_code_cell("x = ...")])
     assert roles(notebook) == {}
     assert homework("toy", notebook, notebook, solved=True) is None
-    assert section(new_notebook(cells=[new_markdown_cell("## Other")])) == range(0)
+    assert section(new_notebook(cells=[new_markdown_cell("## Other")])) == []
 
 
 @pytest.mark.parametrize(

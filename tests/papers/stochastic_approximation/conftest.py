@@ -7,8 +7,7 @@ import pytest
 
 from derived.papers.stochastic_approximation.claims import CLAIMS
 
-NAMES = {"H", "alpha", "beta", "epsilon", "a", "rate", "chosen"}  # of cases: numbers that nobody measures
-COUNTS = {"null", "count"}
+NAMES = {"alpha", "beta", "epsilon", "a", "rate", "chosen"}  # of cases: numbers that nobody measures
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def undecided_without():
             table = rows[claim.experiment].drop(columns=["tier", "recorded"])
             whole, found[claim.id] = estimate(claim, table), set()
             measured = {name for name in table.columns if table[name].dtype.kind in "fb"} - NAMES
-            for column in measured | COUNTS & set(table.columns):
+            for column in measured:
                 numbers = table[column].astype(float)
                 for odd in (0, 1):
                     kept = np.arange(len(table)) % 2 != odd

@@ -1,4 +1,4 @@
-"""The exercises: what is right by another road, and right answers in odd forms."""
+"""The exercises: what is right by another road, right answers in odd forms, and the package's own refused."""
 
 import math
 from fractions import Fraction
@@ -12,16 +12,13 @@ from derived.lab.exercises import judged
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import exercises
 from derived.papers.stochastic_approximation.exercises import EXERCISES
-from derived.papers.stochastic_approximation.model.chains import invariant_laws
 
 
 def said(label, answer):
     return judged(label, EXERCISES[label], answer)
 
 
-w, A1, A2, lam, steps, alpha, beta, r, g, m, a, epsilon, delay = sympy.symbols(
-    "w A1 A2 lam steps alpha beta r g m a epsilon delay"
-)
+w, A1, A2, alpha, beta, a, epsilon, delay = sympy.symbols("w A1 A2 alpha beta a epsilon delay")
 
 RIGHT = [
     ("sa-ex-steep", w * A1 / (w * A1 + (1 - w) * A2)),
@@ -30,8 +27,6 @@ RIGHT = [
         "sa-ex-steep",
         lambda weight, steep, flat: float(f"{weight * steep / (weight * steep + (1 - weight) * flat):.4g}"),
     ),
-    ("sa-ex-harmonic", 2 * (1 - lam**steps)),
-    ("sa-ex-harmonic", lambda lam, steps: 2 * (1 - torch.tensor(lam).double() ** steps)),
     ("sa-ex-threshold", 1 - alpha * beta),
     ("sa-ex-threshold", lambda alpha, beta: round(1 - alpha * beta, 2)),
     (
@@ -39,10 +34,6 @@ RIGHT = [
         1
         + a * (1 + (1 - a) * (1 - epsilon)) / (2 - a) / (1 - (1 - a) * (1 - epsilon))
         - 2 * (1 - epsilon) ** delay * a / (1 - (1 - a) * (1 - epsilon)),
-    ),
-    (
-        "sa-ex-fading",
-        m * (1 - m) / r**2 / (1 + (1 - r) ** 2 * (1 - g) ** 2 / (1 - (1 - r * (1 - g)) ** 2)),
     ),
     ("sa-ex-tail", lambda u, n, q: [(k + int(u * q)) % q for k in range(n)]),
     ("sa-ex-tail", lambda n, q, u: torch.arange(n).add(math.floor(u * q)).neg().remainder(q)),
@@ -53,20 +44,6 @@ RIGHT = [
 @pytest.mark.parametrize(("label", "answer"), RIGHT)
 def test_right_answers_in_odd_forms(label, answer):
     assert said(label, answer) == "right"
-
-
-def test_the_eigenfunction_on_a_reversible_chain_of_five_states():
-    """`sa-decomposition` for other eigenvalues: each eigenvector of a random reversible chain."""
-    weights = torch.rand(5, 5, generator=stream(0, "chain"), dtype=torch.float64).numpy()
-    weights = weights + weights.T
-    P, pi = weights / weights.sum(axis=1, keepdims=True), weights.sum(axis=1) / weights.sum()
-    assert np.allclose(invariant_laws(P)[0], pi)
-    values, vectors = np.linalg.eig(P)
-    for value, f in zip(values.real, vectors.real.T, strict=True):
-        f = f / math.sqrt(pi @ f**2)
-        for n in (1, 2, 5):
-            moved = pi @ (np.linalg.matrix_power(P, n) * (f[None] - f[:, None]) ** 2).sum(axis=1)
-            assert abs(moved - exercises.eigenfunction.right(value, n)) < 1e-10
 
 
 def test_the_end_of_a_learner_between_two_worlds():
@@ -95,52 +72,6 @@ def test_the_error_of_late_news_on_a_stream():
             errors.append((x - world[n]) ** 2)
     each = torch.stack(errors).mean(dim=0)
     assert abs(each.mean() - exercises.late.right(step, change, lag)) < 5 * each.std() / 20
-
-
-def test_the_long_run_variance_of_a_text_that_fades():
-    """`sa-chain` by its own samples: n times the variance of the mean of n of them."""
-    draw, n, texts = stream(0, "fading"), 1500, 6000
-    share, fade, mean = 0.5, 0.6, 0.3
-    read = torch.full((texts,), mean, dtype=torch.float64)
-    total = torch.zeros_like(read)
-    for step in range(n + 200):
-        written = (torch.rand(texts, generator=draw, dtype=read.dtype) < share * mean + (1 - share) * read).double()
-        read = fade * read + (1 - fade) * written
-        total = total + written * (step >= 200)
-    scaled = total.var() / n
-    right = exercises.fading.right(share, fade, mean)
-    assert abs(scaled / right - 1) < 5 * math.sqrt(2 / texts) + 10 / n
-    assert abs(total.mean() / n - mean) < 5 * math.sqrt(right / n / texts)
-
-
-def joined(second, first):
-    (s, a, b), (t, c, d) = first, second
-    top = max(s, t)
-    if top == -math.inf:
-        return list(first)
-    return [top, a * np.exp(s - top) + c * np.exp(t - top), b * np.exp(s - top) + d * np.exp(t - top)]
-
-
-def in_torch(first, second):
-    pair = torch.stack([torch.as_tensor(first).double(), torch.as_tensor(second).double()])
-    top = pair[:, 0].max()
-    if top.isinf():
-        return pair[0]
-    return torch.cat([top[None], ((pair[:, 0] - top).exp()[:, None] * pair[:, 1:]).sum(dim=0)])
-
-
-def test_two_memories_of_nothing_are_one():
-    def unwary(first, second):
-        top = max(first[0], second[0])
-        one, two = (np.exp(part[0] - top) for part in (first, second))
-        return top, one * first[1] + two * second[1], one * first[2] + two * second[2]
-
-    assert "nothing changes nothing" in said("sa-ex-join", unwary)
-
-
-@pytest.mark.parametrize("answer", [joined, in_torch])
-def test_memories_joined_in_other_ways(answer):
-    assert said("sa-ex-join", answer) == "right"
 
 
 def word(letters):

@@ -1,6 +1,9 @@
-"""Iterates, chains and urns, by the reference program and by the package."""
+"""Iterates, stays, urns and variances, by the reference program and by the package."""
 
 import itertools
+import random
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,54 +12,41 @@ from derived.papers import stochastic_approximation as package
 from derived.papers.stochastic_approximation import reference
 
 
+@pytest.fixture
+def draw():
+    return random.Random(0)
+
+
+def test_the_program_runs_alone():
+    """With nothing beside it, as a reader would start it."""
+    done = subprocess.run([sys.executable, "-I", reference.__file__], capture_output=True, text=True, check=True)
+    assert "a fresh world at each step" in done.stdout
+
+
 def test_iterates(draw):
     """The same course on the same data."""
     data = [draw.gauss(0, 1) for _ in range(50)]
     course = reference.iterate(lambda x, y: y - x, data, lambda n: n**-0.7, x=0.5)
-    y = torch.tensor(data, dtype=torch.float64)
-    start = torch.tensor(0.5, dtype=torch.float64)
+    y, start = torch.tensor(data, dtype=torch.float64), torch.tensor(0.5, dtype=torch.float64)
     path = package.robbins_monro(lambda x, y: y - x, y, package.StepSize(alpha=0.7), start)
     assert course[-1] == pytest.approx(float(path.x[-1]), abs=1e-13)
 
 
 def test_one_stream_or_many(draw):
-    """the root of each world, and the one of their mean field, which is no mean of the others."""
+    """`sa-many`, `sa-random`: the root of each world, and the one of their mean field, no mean of the others."""
     worlds, w = [(draw.gauss(0, 1), 0.5 + draw.random()) for _ in range(3)], [0.2, 0.3, 0.5]
     b, A = zip(*worlds, strict=True)
     assert reference.roots(worlds) == pytest.approx(list(package.mean_field_root(list(A), list(b))))
-    assert reference.root_of_many(worlds, w) == pytest.approx(
-        float(package.mean_field_root(list(A), list(b), weights=w))
-    )
+    mixed = float(package.mean_field_root(list(A), list(b), weights=w))
+    assert reference.root_of_many(worlds, w) == pytest.approx(mixed)
     lives = [reference.iterate(reference.linear(worlds), [k] * 4000, lambda n: 4 / n)[-1] for k in range(3)]
     assert lives == pytest.approx(reference.roots(worlds), abs=0.01)
-
-
-def chain(draw, size):
-    """A random chain in which many arrows are missing."""
-    P = []
-    for i in range(size):
-        row = [draw.randrange(1, 5) * (draw.random() < 0.3) for _ in range(size)]
-        row = row if any(row) else [int(i == j) for j in range(size)]
-        P.append([x / sum(row) for x in row])
-    return P
-
-
-def test_components_are_closed_classes(draw):
-    """the kernel of I - P is as large as the number of closed classes."""
-    for size in (1, 3, 6):
-        P = chain(draw, size)
-        mine = [tuple(sorted(each)) for each in reference.closed_classes(P)]
-        assert mine == package.closed_classes(torch.tensor(P, dtype=torch.float64).numpy())
-        exact = [[reference.Fraction(x).limit_denominator(100) for x in row] for row in P]
-        assert reference.nullity([[(i == j) - x for j, x in enumerate(row)] for i, row in enumerate(exact)]) == len(
-            mine
-        )
 
 
 @pytest.mark.parametrize("a", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0])
 def test_the_variance_at_a_constant_step(a, epsilon):
-    """the exact variance, and how near 1 / (1 + epsilon / a) it is."""
+    """`sa-tracking`: the exact variance, and how near 1 / (1 + epsilon / a) it is."""
     variance = reference.constant_step_variance(1 - epsilon, a)
     assert variance == pytest.approx(float(package.telegraph_variance(a, epsilon)))
     assert 1 - epsilon / 2 - 1e-12 <= variance * (1 + epsilon / a) <= 1 + epsilon + 1e-12
@@ -71,3 +61,12 @@ def test_a_stream_in_turns(draw):
         share, error = sum(time > t for time in times) / len(times), (t**-beta / len(times)) ** 0.5
         assert abs(share - t**-beta) < 5 * error
     assert min(times) == 2
+
+
+def test_heads_that_feed_on_themselves(draw):
+    """`sa-urn`: the ends have mean 2/5 and the variance 1/25 of Beta(2, 3), within five standard errors."""
+    ends = [reference.fed_with_itself(2, 3, 400, draw) for _ in range(2000)]
+    mean = sum(ends) / 2000
+    variance = sum((end - mean) ** 2 for end in ends) / 2000
+    assert abs(mean - 0.4) < 5 * (0.04 / 2000) ** 0.5
+    assert abs(variance - 0.04) < 5 * 0.04 * (2 / 2000) ** 0.5

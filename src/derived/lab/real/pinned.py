@@ -91,23 +91,8 @@ PACKAGES = (
         offer="default",
         licence="MIT",
         what="given names by language",
-        chapters=("task_ecologies", "stochastic_approximation"),
+        chapters=("task_ecologies",),
         keep=("faker/providers/person/*", "*LICENSE*"),
-    ),
-    Package(
-        name="statsmodels",
-        source="pip",
-        files={"statsmodels==0.15.0": "b67886b66d9c7ca118526accedb5c6de7ffd74c015dc0492ea0b1690192b65da"},
-        offer="default",
-        licence="BSD-3-Clause",
-        what="yearly sunspots, flow of the Nile, El Nino by month",
-        chapters=("stochastic_approximation",),
-        keep=(
-            "statsmodels/datasets/sunspots/*",
-            "statsmodels/datasets/nile/*",
-            "statsmodels/datasets/elnino/*",
-            "*LICENSE*",
-        ),
     ),
     Package(
         name="arch",
@@ -116,7 +101,7 @@ PACKAGES = (
         offer="default",
         licence="NCSA",
         what="daily prices of the S&P 500 and other series",
-        chapters=("stochastic_approximation", "ols_attention"),
+        chapters=("ols_attention",),
         keep=("arch/data/*", "*LICENSE*"),
     ),
     Package(

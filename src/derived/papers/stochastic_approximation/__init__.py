@@ -1,7 +1,9 @@
 """Stochastic approximation in non-Markovian environments revisited (Borkar, arXiv 2603.21091).
 
-Two components, one iterate: a stream that is all of one component takes it to the root of that component; a fresh
-component at each step takes it to the root of the mixture, which is no mean of the two.
+Read ``reference.py`` first: the chapter in plain Python. Then ``model/core.py``, the one loop, and ``worlds.py``.
+
+Two worlds, one learner: a stream that is all of one world takes it to the root of that world; a fresh world at each
+step takes it to the root of the mean field, which is no mean of the two.
 
 >>> import torch
 >>> from derived.papers.stochastic_approximation import Mixture, StepSize, mean_field_root, robbins_monro
@@ -19,25 +21,11 @@ from derived.lab import face
 __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
-        "data.environments": [
-            "FractionalGaussian",
-            "HeavyTailedRenewal",
-            "InfiniteOrderLinear",
-            "MarkovMixture",
-            "Mixture",
-            "PolyaUrn",
-            "Telegraph",
-            "environment",
-        ],
-        "model.attention": ["RunningSoftmaxAttention", "tilted_mean_gaussian"],
-        "model.chains": ["absorption_probabilities", "closed_classes"],
-        "model.core": ["StepSize", "polyak_ruppert", "robbins_monro"],
+        "data": ["Coins", "HeavyTailedRenewal", "Mixture", "Telegraph"],
+        "model.attention": ["RunningSoftmaxAttention", "self_fed_attention", "tilted_mean_gaussian"],
+        "model.core": ["StepSize", "robbins_monro"],
         "model.networks": ["TinyAttention"],
-        "model.theory": [
-            "linear_chain_moments",
-            "lyapunov_covariance",
-            "mean_field_root",
-            "telegraph_variance",
-        ],
+        "model.predictors": ["bayes_predictive"],
+        "model.theory": ["mean_field_root", "telegraph_variance"],
     },
 )

@@ -15,22 +15,24 @@ from plotly.subplots import make_subplots
 from derived.lab.explorer import sliders
 from derived.lab.plot import BLUE, MUTED, RED, SEQUENTIAL, largest
 
+from .memory import sides
+
 
 def explorer(diagram: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
     """Sliders beta and alpha; rows of ``PhaseDiagram`` and ``SamplePaths``. Two panels, one above the other."""
     shares, paths = largest(diagram), largest(paths)
     shares = shares[shares["N"] == shares["N"].max()]
     groups = dict(iter(paths.sort_values("n").groupby(["beta", "alpha"])))
-    axes = {"memory β = ": sorted(paths["beta"].unique()), "step α = ": sorted(paths["alpha"].unique())}
+    axes = {
+        "tail of the stays β = ": sorted(paths["beta"].unique()),
+        "step exponent α = ": sorted(paths["alpha"].unique()),
+    }
     axes = {words: [float(each) for each in values] for words, values in axes.items()}
     start = (1.5, 0.55)
-    low, high = (
-        shares.loc[side, "share"].mean()
-        for side in (shares["alpha"] * shares["beta"] <= 1, shares["alpha"] * shares["beta"] > 1)
-    )
+    low, high = sides(shares)
     titles = (
         "a learner (blue) on its stream (grey)",
-        f"share of streams that swing late:<br>{100 * low:.0f} % on and below the line, {100 * high:.0f} % above it",
+        f"share of streams that swing late: {100 * low:.0f} % on and<br>below the line, {100 * high:.0f} % above it",
     )
     layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.22, "row_heights": [0.45, 0.55]}
     figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
@@ -54,15 +56,15 @@ def explorer(diagram: pd.DataFrame, paths: pd.DataFrame) -> go.Figure:
         showlegend=False,
         margin={"l": 60, "r": 16, "t": 40, "b": 40},
         meta={
-            "alt": f"A learner's path on a stream of zeros and ones, at {len(axes['memory β = '])} tail exponents beta "
-            f"of its sojourns and {len(axes['step α = '])} step exponents alpha, and below it the phase diagram. On "
+            "alt": f"A learner's path on a stream of zeros and ones, at {len(axes['tail of the stays β = '])} tail exponents beta "
+            f"of its stays and {len(axes['step exponent α = '])} step exponents alpha, and below it the phase diagram. On "
             f"and below the line alpha = 1/beta a mean share of {low:.2f} of the streams has a late excursion, "
             f"above it {high:.2f}: there the path settles at one half."
         },
     )
     figure.update_yaxes(title_text="x and Y", range=[-0.05, 1.05], row=1, col=1)
     figure.update_xaxes(title_text="n", row=1, col=1)
-    figure.update_xaxes(title_text="memory: tail exponent β", row=2, col=1)
+    figure.update_xaxes(title_text="tail exponent β (small: long stays)", row=2, col=1)
     figure.update_yaxes(title_text="step exponent α", row=2, col=1)
     frames = {key: {"data": _moving(part, key), "traces": [0, 1, 4]} for key, part in groups.items()}
     return sliders(figure, frames, axes, start)

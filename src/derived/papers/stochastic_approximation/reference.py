@@ -1,14 +1,13 @@
 """Learning from a stream that never forgets, in plain Python.
 
 x   iterate, x <- x + a_n h(x, Y_n)        a_n   step n ** -alpha, or 1 / n        h   what a datum asks for
-A component is a world that is drawn once and kept; w are the probabilities of the worlds.
+A world is drawn once and kept; w are the probabilities of the worlds.
 
 One stream ends at the root of its own world, so its limit is random. A learner that meets a fresh world at each step
 goes somewhere else, where no single world would take it.
 """
 
 import random
-from fractions import Fraction
 
 
 def iterate(field, data, step, x=0.0):
@@ -26,40 +25,16 @@ def linear(worlds):
 
 
 def roots(worlds):
+    """Where a learner of each world ends."""
     return [b / A for b, A in worlds]
 
 
 def root_of_many(worlds, w):
-    """Where a learner of many streams ends: the root of the mean field."""
+    """Where a learner ends that meets a fresh world at each step: the root of the mean field."""
     return sum(p * b for p, (b, _) in zip(w, worlds)) / sum(p * A for p, (_, A) in zip(w, worlds))
 
 
-def closed_classes(P):
-    """The sets of states of a finite chain that are never left, smallest ones; P is a table of probabilities."""
-    size = range(len(P))
-    reach = [{i} for i in size]
-    for _ in size:
-        for i in size:
-            reach[i] |= {k for j in set(reach[i]) for k in size if P[j][k] > 0}
-    return sorted({frozenset(reach[i]) for i in size if all(i in reach[j] for j in reach[i])}, key=min)
-
-
-def nullity(M):
-    """The dimension of the kernel of a square matrix, exactly, by elimination in fractions."""
-    rows, rank = [[Fraction(x) for x in row] for row in M], 0
-    for column in range(len(M)):
-        pivot = next((i for i in range(rank, len(rows)) if rows[i][column] != 0), None)
-        if pivot is None:
-            continue
-        rows[rank], rows[pivot] = rows[pivot], rows[rank]
-        for i in range(rank + 1, len(rows)):
-            factor = rows[i][column] / rows[rank][column]
-            rows[i] = [x - factor * y for x, y in zip(rows[i], rows[rank])]
-        rank += 1
-    return len(M) - rank
-
-
-def sojourn(beta, generator):
+def stay(beta, generator):
     """How long a stream keeps its value: longer than t with probability t ** -beta, at least two steps."""
     t = 2
     while generator.random() < (t / (t - 1)) ** -beta:
@@ -68,15 +43,15 @@ def sojourn(beta, generator):
 
 
 def alternating(beta, length, generator):
-    """Zeros and ones in turn, each kept for a heavy-tailed time: ergodic, with a long memory for beta below two."""
+    """Zeros and ones in turn, each kept for a heavy-tailed time: one world, with a long memory for beta below two."""
     data, value = [], generator.randrange(2)
     while len(data) < length:
-        data += [value] * sojourn(beta, generator)
+        data += [value] * stay(beta, generator)
         value = 1 - value
     return data[:length]
 
 
-def attention_of_urn(ones, zeros, length, generator):
+def fed_with_itself(ones, zeros, length, generator):
     """A head with equal scores that reads a prompt and then its own samples: the share of ones that it ends at."""
     for _ in range(length):
         written = generator.random() < ones / (ones + zeros)
@@ -91,11 +66,11 @@ def constant_step_variance(rho, a):
 
 
 def text_plot(x, curves, label=""):
-    """Print one or two curves over x."""
+    """Print one to three curves over x."""
     low, high = (end(v for y in curves.values() for v in y) for end in (min, max))
-    print(", ".join(f"{mark} {name}" for mark, name in zip("ox", curves)), f"from {low:.3g} to {high:.3g}; {label}")
+    print(", ".join(f"{mark} {name}" for mark, name in zip("ox+", curves)), f"from {low:.3g} to {high:.3g}; {label}")
     for k in range(0, len(x), -(-len(x) // 12)):
-        at = {round(40 * (y[k] - low) / (high - low or 1)): mark for mark, y in zip("ox", curves.values())}
+        at = {round(40 * (y[k] - low) / (high - low or 1)): mark for mark, y in zip("ox+", curves.values())}
         print(f"{x[k]:8.3g} |", *(at.get(column, " ") for column in range(41)), sep="")
 
 
@@ -105,18 +80,25 @@ if __name__ == "__main__":
     # Two worlds, one learner. A life in one world ends at its root; a fresh world at each step ends somewhere else.
     # - Set `w` to `[0.5, 0.5]`: the root of the many moves, the roots of the worlds stay.
     # - Let the first world pull harder, `(1.0, 6.0)`: its root goes down, and drags that of the many along.
+    # - Set `alpha` to `1.0`: the swings on the stream with long stays end.
 
     worlds = [(1.0, 2.0), (2.0, 0.5)]  # world k asks for b - A x: (b, A)
     w = [0.3, 0.7]  # probabilities of the worlds
-    steps = 2000
+    alpha, steps, draw = 0.55, 4000, random.Random(0)
 
     lives = [iterate(linear(worlds), [k] * steps, lambda n: 1 / n) for k in (0, 1)]
-    fresh = iterate(linear(worlds), random.Random(0).choices((0, 1), w, k=steps), lambda n: 1 / n)
+    fresh = iterate(linear(worlds), draw.choices((0, 1), w, k=steps), lambda n: 1 / n)
     for k in (0, 1):
         print(f"a life in world {k + 1} ends at {lives[k][-1]:.3f}; its root is {roots(worlds)[k]:.3f}")
     print(f"a fresh world at each step: {fresh[-1]:.3f}; root of the mean field {root_of_many(worlds, w):.3f}")
 
-    late = range(20, steps, 20)
+    swing = iterate(lambda x, y: y - x, alternating(1.5, steps, draw), lambda n: n**-alpha, x=0.5)
+    print(
+        f"long stays, steps n^-{alpha}: the late iterates run from {min(swing[2000:]):.2f} to {max(swing[2000:]):.2f}"
+    )
+    print("heads fed with themselves end at", [round(fed_with_itself(2, 3, 1000, draw), 2) for _ in range(4)])
+
+    late = range(40, steps, 40)
     courses = {"world 1": lives[0], "world 2": lives[1], "a fresh world at each step": fresh}
     plot(late, {name: [course[n] for n in late] for name, course in courses.items()}, "step; iterate")
     result = [*roots(worlds), root_of_many(worlds, w), constant_step_variance(0.9, 0.1)]

@@ -1,1 +1,1 @@
-"""Theory and mechanism: what the paper is about."""
+"""The loop, the head, a small transformer, and the closed forms of the chapter."""

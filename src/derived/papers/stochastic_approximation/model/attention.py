@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_count, check_fraction, check_positive, check_within
+from derived.lab.checks import check_count, check_positive, check_within
 
 
 class RunningSoftmaxAttention:
@@ -105,13 +105,12 @@ def readout_covariance_gaussian(covariance: Tensor, theta: Tensor) -> Tensor:
 
 
 def self_fed_attention(
-    ones: float, zeros: float, steps: int, replicas: int, *, generator: torch.Generator, fade: float | None = None
+    ones: float, zeros: float, steps: int, replicas: int, *, generator: torch.Generator
 ) -> tuple[Float[Tensor, "N R"], Float[Tensor, "N R"]]:
-    """A head that reads the share of ones among its own samples: what it wrote and what it read, before each.
+    """A head of equal scores that reads the share of ones among a prompt and its own samples: Polya's urn.
 
-    The prior is a token of value 1 with score ln(ones) and one of value 0 with score ln(zeros); the past has score 0
-    (uniform attention: this is Polya's urn), or ln(fade) per step of age. Returns (written, read).
-    ValueError for ones or zeros <= 0, or fade outside (0, 1). [the urn: prior, Eggenberger and Polya 1923]
+    The prompt has ``ones`` tokens of value 1 and ``zeros`` of value 0 (weights, so fractions may be given). Returns
+    what it wrote and what it read before each token. ValueError for ones or zeros <= 0. [prior: Eggenberger and Polya]
 
     >>> written, read = self_fed_attention(1, 3, 2, 1, generator=torch.Generator().manual_seed(0))
     >>> read[0].item(), (read[1] == (1 + written[0]) / 5).item()
@@ -121,13 +120,11 @@ def self_fed_attention(
     check_positive("zeros", zeros)
     check_count("steps", steps)
     check_count("replicas", replicas)
-    if fade is not None:
-        check_fraction("fade", fade)
-    mass, total = torch.zeros(replicas, dtype=torch.float64), 0.0  # of the ones among its own samples, and of all
     written, read = torch.empty(2, steps, replicas, dtype=torch.float64)
     uniform = torch.rand(steps, replicas, generator=generator, dtype=torch.float64)
+    seen = torch.zeros(replicas, dtype=torch.float64)
     for n in range(steps):
-        read[n] = (ones + mass) / (ones + zeros + total)
+        read[n] = (ones + seen) / (ones + zeros + n)
         written[n] = (uniform[n] < read[n]).double()
-        mass, total = (fade or 1.0) * mass + written[n], (fade or 1.0) * total + 1.0
+        seen += written[n]
     return written, read

@@ -100,32 +100,15 @@ def robbins_monro(
     """x_n = x_{n-1} + a_n h(x_{n-1}, y_n) for n = 1, ..., N; the states at the times of ``record`` (default: the last).
 
     ``h`` sees the whole state, all replicas at once, and changes nothing in place. ``step`` is a StepSize or a tensor
-    (N,), or (N, ...) where replicas have steps of their own. ValueError for empty data, steps of another length, times
-    outside 1..N, and a state that is not finite: the message names the first step and the replica where it is so.
+    (N,), or (N, ...) where replicas have steps of their own. Gradients with respect to ``x0``, ``y`` and what ``h``
+    uses are those of the recursion. ValueError for empty data, steps of another length, times outside 1..N, and a state
+    that is not finite: the message names the first step and the replica where it is so.
 
     >>> y = torch.tensor([[1.0], [0.0], [2.0]], dtype=torch.float64)
     >>> robbins_monro(lambda x, y: y - x, y, StepSize.power(), torch.zeros(1, dtype=torch.float64), record=(2, 3)).x
     tensor([[0.5000],
             [1.0000]], dtype=torch.float64)
     """
-    return _run(h, y, step, x0, record, average=False)
-
-
-def polyak_ruppert(
-    h: Field, y: Float[Tensor, "N ..."], step: StepSize | Tensor, x0: Tensor, *, record: Sequence[int] | None = None
-) -> Path:
-    """The running means (x_1 + ... + x_n) / n of the iterates of ``robbins_monro``; arguments and errors as there.
-
-    [prior: Polyak and Juditsky 1992; Ruppert 1988]
-
-    >>> y = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
-    >>> polyak_ruppert(lambda x, y: y - x, y, StepSize.power(), torch.zeros(1, dtype=torch.float64)).x
-    tensor([[0.7500]], dtype=torch.float64)
-    """
-    return _run(h, y, step, x0, record, average=True)
-
-
-def _run(h: Field, y: Tensor, step: StepSize | Tensor, x0: Tensor, record, *, average: bool) -> Path:
     steps = len(y)
     check_count("the length of y", steps)
     sizes = step.values(steps) if isinstance(step, StepSize) else step
@@ -137,18 +120,16 @@ def _run(h: Field, y: Tensor, step: StepSize | Tensor, x0: Tensor, record, *, av
     if not bool(torch.isfinite(sizes).all()) or bool((sizes < 0).any()):
         raise ValueError("a step size is negative or not finite; give finite numbers >= 0")
     # A number per step is a Python float (no tensor is made of it); sizes by replica stay tensors.
-    sizes = sizes.tolist() if sizes.ndim == 1 else sizes.to(y.device)
-    x, mean, wanted, kept = x0.clone(), torch.zeros_like(x0), set(times), []
+    sizes = sizes.tolist() if sizes.ndim == 1 and not sizes.requires_grad else sizes.to(y.device)
+    x, wanted, kept = x0.clone(), set(times), []
     checked, seen = x.clone(), 0
     for n, (y_n, a_n) in enumerate(zip(y.unbind(0), sizes, strict=True), start=1):
         push = h(x, y_n)
         if n == 1 and push.shape != x.shape:
             raise ValueError(f"h gives shape {tuple(push.shape)} at a state {tuple(x.shape)}; give one number an entry")
-        _move(x, push, a_n)
-        if average:
-            mean.lerp_(x, 1 / n)
+        x = _moved(x, push, a_n)
         if n in wanted:
-            kept.append((mean if average else x).clone())
+            kept.append(x.clone())
         if n % LOOK == 0 or n == steps:
             if not bool(torch.isfinite(x).all()):
                 _name_the_step(h, y, sizes, checked, range(seen, n))
@@ -164,12 +145,11 @@ def check_record(record: Sequence[int] | None, steps: int) -> tuple[int, ...]:
     return times
 
 
-def _move(x: Tensor, push: Tensor, a: float | Tensor) -> None:
-    """x += a push, in place."""
-    if isinstance(a, Tensor):
-        x.addcmul_(push, a.expand_as(push))
-    else:
-        x.add_(push, alpha=a)
+def _moved(x: Tensor, push: Tensor, a: float | Tensor) -> Tensor:
+    """x + a push; in place unless a gradient needs the old x."""
+    if x.requires_grad or push.requires_grad or (isinstance(a, Tensor) and a.requires_grad):
+        return x + a * push
+    return x.addcmul_(push, a.expand_as(push)) if isinstance(a, Tensor) else x.add_(push, alpha=a)
 
 
 def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, steps: range) -> None:
@@ -178,7 +158,7 @@ def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, steps: range) -> None:
     A field that draws noise of its own may be finite the second time: then the error names the steps between two looks.
     """
     for n in steps:
-        _move(x, h(x, y[n]), sizes[n])
+        x = _moved(x, h(x, y[n]), sizes[n])
         bad = ~torch.isfinite(x)
         if bool(bad.any()):
             place = bad.nonzero()[0].tolist()

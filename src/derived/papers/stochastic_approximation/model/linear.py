@@ -55,13 +55,3 @@ def _weighted(weights: Tensor, y: Tensor) -> Tensor:
     whole = PIECES * each
     pieces = weights[:whole].view(PIECES, 1, each) @ y[:whole].unflatten(0, (PIECES, each))
     return pieces.sum(dim=(0, 1)) + weights[whole:] @ y[whole:]
-
-
-def coupled_worlds(c: float) -> Float[Tensor, "2 2 2"]:
-    """A_1 = [[1, -c], [0, 1]] and its transpose: both have the eigenvalue 1 alone, their mean 1 - c/2 and 1 + c/2.
-
-    >>> torch.linalg.eigvalsh(coupled_worlds(4.0).mean(dim=0)).tolist()
-    [-1.0, 3.0]
-    """
-    first = torch.tensor([[1.0, -c], [0.0, 1.0]], dtype=torch.float64)
-    return torch.stack([first, first.mT])

@@ -3,7 +3,6 @@
 symbol   name      meaning                                                                  axes
 y        tokens    tokens 0..S-1; a token of its own begins every text                      (R, B, T)
 d        width     features of the residual stream                                          scalar
-b(i-j)   bias      learned score of a distance, where the network has positions             (R, heads, T)
 """
 
 import torch
@@ -17,9 +16,9 @@ from derived.lab.nets import Draws, layer_norm, linear, merge_heads, split_heads
 class TinyAttention(nn.Module):
     """Layers of causal softmax attention and ReLU, pre-norm, that read tokens y_0..y_{t-1} and give logits for y_t.
 
-    Without positions, a layer sees the past as a bag: it can average and no more. With them, each head has a learned
-    bias for each distance. Networks r and r + num_networks, ... (``copies`` of each) start alike. ValueError for counts
-    below one and a text longer than ``context``.
+    There are no positions: a layer sees the past as a bag, and can average and no more. Networks r and
+    r + num_networks, ... (``copies`` of each) start alike. ValueError for counts below one and a text longer than
+    ``context``.
 
     >>> TinyAttention(2, 8)(torch.zeros(1, 3, 8, dtype=torch.long)).shape
     torch.Size([1, 3, 8, 2])
@@ -34,7 +33,6 @@ class TinyAttention(nn.Module):
         width: int = 16,
         hidden: int = 32,
         heads: int = 2,
-        positions: bool = False,
         num_networks: int = 1,
         copies: int = 1,
         seed: int = 0,
@@ -62,12 +60,9 @@ class TinyAttention(nn.Module):
             weights = {name: matrix(layer, name, width, width) for name in ("query", "key", "value", "out")}
             weights |= {"up": matrix(layer, "up", hidden, width), "up_bias": zeros(hidden)}
             weights |= {"down": matrix(layer, "down", width, hidden)}
-            if positions:
-                weights["bias"] = zeros(heads, context)
             self.layers.append(nn.ParameterDict(weights))
         self.readout, self.readout_bias = matrix(layers, "readout", symbols, width), zeros(symbols)
         place = torch.arange(context, device=device)
-        self.register_buffer("distance", (place[:, None] - place).clamp(min=0))
         self.register_buffer("future", place[:, None] < place)
 
     def forward(self, tokens: Int[Tensor, "R B T"]) -> Float[Tensor, "R B T S"]:
@@ -89,8 +84,5 @@ class TinyAttention(nn.Module):
         q, k, v = (split_heads(linear(x, weights[name]), self.heads) for name in ("query", "key", "value"))
         scores = q @ k.mT / q.shape[-1] ** 0.5  # (R, B, heads, T, T)
         length = x.shape[-2]
-        if "bias" in weights:
-            distance = self.distance[:length, :length]
-            scores = scores + weights["bias"][:, :, distance].unsqueeze(1)
         scores = scores.masked_fill(self.future[:length, :length], float("-inf"))
         return linear(merge_heads(torch.softmax(scores, dim=-1) @ v), weights["out"])

@@ -1,25 +1,22 @@
-"""Closed forms: limits, rates, covariances and thresholds of stochastic approximation in a given environment.
+"""Closed forms: limits, thresholds and variances of stochastic approximation on a given stream.
 
 symbol    name       meaning                                                               axes
-A, b      A, b       linear field h(x, y) = b(y) - A x; one of each per component          (K,) or (K, d, d), (K, d)
-w         weights    probabilities of the components                                       (K,)
-Gamma     Gamma      long-run covariance of the noise, sum over lags of gamma              () or (d, d)
-gamma(k)  gamma      autocovariance at lags 0, 1, ...                                      (lags,)
-beta      beta       tail exponent of sojourns: P(tau > t) = t^-beta, t = 1, 2, ...        scalar in (1, inf)
-H         H          Hurst exponent of fractional noise                                    scalar in (0, 1)
-epsilon   epsilon    1 - the correlation of a two-state stream at lag one                  scalar in (0, 1]
-theta     theta      weights of a chain of infinite order on its past                      (lags,)
+A, b      A, b       linear field h(x, y) = b(y) - A x; one of each per world              (K,) or (K, d, d), (K, d)
+w         weights    probabilities of the worlds                                           (K,)
+gamma(j)  gamma      autocovariance at lags 0, 1, ...                                      (lags,)
+beta      beta       tail exponent of stays: P(tau > t) = t^-beta, t = 1, 2, ...           scalar in (1, inf)
+epsilon   epsilon    probability per step that the world is drawn anew                     scalar in (0, 1]
 
-All of it in float64. Source, unless another is named: ours, from the mean field of one component.
+All of it in float64. Source, unless another is named: ours, from the mean field of one world.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy import fft, linalg, signal, special
+from scipy import fft, signal, special
 
 from derived.lab.checks import check_at_least, check_count, check_fraction, check_positive, check_within
 
@@ -29,9 +26,9 @@ from .core import StepSize
 
 
 def mean_field_root(A: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-    """Roots of the mean fields b_k - A_k x = 0, one per component; with ``weights`` the one root of their mixture.
+    """Roots of the mean fields b_k - A_k x = 0, one per world; with ``weights`` the one root of their mixture.
 
-    One stream goes to the root of its own component, A_k^{-1} b_k; many streams, one per step, go to
+    One stream goes to the root of its own world, A_k^{-1} b_k; many streams, one per step, go to
     (sum_k w_k A_k)^{-1} sum_k w_k b_k, which is no mean of those. A (K,) and b (K,), or A (K, d, d) and b (K, d);
     returns (K,) or (K, d), without the first axis where weights are given. ValueError for other shapes and weights
     that are no probabilities.
@@ -56,57 +53,48 @@ def mean_field_root(A: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None
     return b / A if A.ndim < 2 else np.linalg.solve(A, b[..., None])[..., 0]
 
 
-# Rates ----------------------------------------------------------------------------------------------------------------
+def coupled_worlds(c: float) -> Float[torch.Tensor, "2 2 2"]:
+    """A_1 = [[1, -c], [0, 1]] and its transpose: both have the eigenvalue 1 alone, their mean 1 - c/2 and 1 + c/2.
 
-
-def rate_exponent(a: float, lam: ArrayLike) -> np.ndarray:
-    """min(1/2, a lambda): the root mean square error at a_n = a/n falls as n to minus this (times ln n if they tie).
-
-    >>> rate_exponent(1.0, [2.0, 0.5, 0.25])
-    array([0.5 , 0.5 , 0.25])
+    >>> torch.linalg.eigvalsh(coupled_worlds(4.0).mean(dim=0)).tolist()
+    [-1.0, 3.0]
     """
-    check_positive("a lambda", a * np.asarray(lam, dtype=float))
-    return np.minimum(0.5, a * np.asarray(lam, dtype=float))
+    first = torch.tensor([[1.0, -c], [0.0, 1.0]], dtype=torch.float64)
+    return torch.stack([first, first.mT])
 
 
-def lyapunov_covariance(A: ArrayLike, Gamma: ArrayLike, a: float = 1.0) -> np.ndarray:
-    """Sigma of sqrt(n) (x_n - x*) => N(0, Sigma) at a_n = a/n: (aA - I/2) Sigma + Sigma (aA - I/2)^T = a^2 Gamma.
+def agreement(early: int, gap: int, late: int, epsilon: float, bias: float = 0.8) -> float:
+    """P(most of ``late`` tosses agree with most of ``early`` tosses, ``gap`` steps before), of two coins of bias p and
+    1 - p, drawn anew with probability epsilon per step: by the exact distribution of the coin and the number of heads.
 
-    A and Gamma (d, d), or numbers, where Sigma = a^2 Gamma / (2 a A - 1). ValueError where a Re(lambda) <= 1/2 for some
-    eigenvalue: then the rate is n^(-a lambda) and no covariance of sqrt(n) errors exists. [prior: Kushner and Yin 2003]
+    Odd numbers of tosses, so that there is no tie; ValueError for even ones.
 
-    >>> lyapunov_covariance(2.0, 3.0)
-    array(1.)
+    >>> round(agreement(1, 0, 1, 1e-9), 6), agreement(3, 5, 3, 1.0)
+    (0.68, 0.5)
     """
-    check_positive("a", a)
-    A, Gamma = np.asarray(A, dtype=float), np.asarray(Gamma, dtype=float)
-    if not (np.isfinite(A).all() and np.isfinite(Gamma).all()):
-        raise ValueError("A or Gamma is not finite; give finite matrices")
-    noise = np.atleast_2d(Gamma)
-    if not np.allclose(noise, noise.T) or np.linalg.eigvalsh(noise).min() < -1e-8 * np.abs(noise).max():
-        raise ValueError("Gamma is no covariance; give a symmetric matrix without a negative eigenvalue")
-    pull = a * np.atleast_2d(A) - np.eye(len(np.atleast_2d(A))) / 2
-    slowest = float(np.linalg.eigvals(pull).real.min()) + 0.5
-    if slowest <= 0.5:
-        raise ValueError(
-            f"a Re(lambda) is {slowest:.6g} for the slowest direction: at 1/2 or below errors fall slower than "
-            f"n^(-1/2) and have no such covariance; give a gain a above {a * 0.5 / slowest:.6g}"
-            if slowest > 0
-            else f"a Re(lambda) is {slowest:.6g}: the mean field does not pull back; give A with positive eigenvalues"
-        )
-    return linalg.solve_continuous_lyapunov(pull, a**2 * noise).reshape(A.shape)
+    check_within("epsilon", epsilon, 0, 1)
+    check_within("bias", bias, 0, 1)
+    for name, count in (("early", early), ("late", late)):
+        check_count(name, count)
+        if count % 2 == 0:
+            raise ValueError(f"{name} = {count}; give an odd number, so that there is no tie")
+    check_count("gap", gap, 0)
+    kernel = (1 - epsilon) * np.eye(2) + epsilon / 2
+    heads = np.array([[bias], [1 - bias]])
 
+    def tossed(coin: np.ndarray, steps: int) -> np.ndarray:
+        """P(coin, number of heads) after some steps, (2, steps + 1), from the distribution of the coin."""
+        found = np.outer(coin, np.eye(steps + 1)[0])
+        for _ in range(steps):
+            found = kernel @ found
+            found = (1 - heads) * found + heads * np.roll(found, 1, axis=1)
+        return found
 
-def long_run_covariance(gamma: Float[np.ndarray, "lags"]) -> float:
-    """gamma(0) + 2 sum_{k >= 1} gamma(k): the limit of n Var(mean of n), where the lags given hold the sum.
-
-    >>> long_run_covariance(0.5 ** np.arange(60))
-    3.0
-    """
-    gamma = np.asarray(gamma, dtype=float)
-    if gamma.ndim != 1 or not gamma.size:
-        raise ValueError(f"gamma has shape {gamma.shape}; give the autocovariances at lags 0, 1, ... (lags,)")
-    return float(gamma[0] + 2 * gamma[1:].sum())
+    total, after = 0.0, np.linalg.matrix_power(kernel, gap)
+    for most in (False, True):
+        named = tossed(np.full(2, 0.5), early)[:, (np.arange(early + 1) > early / 2) == most].sum(axis=1)
+        total += tossed(after @ named, late)[:, (np.arange(late + 1) > late / 2) == most].sum()
+    return float(total)
 
 
 def sa_weights(step: StepSize, steps: int, lam: float = 1.0) -> Float[np.ndarray, "N"]:
@@ -137,68 +125,13 @@ def filtered_variance(weights: Float[np.ndarray, "N"], gamma: Float[np.ndarray, 
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
-class LinearChain(NamedTuple):
-    """What is known of a two-valued chain of infinite order with P(Y = 1 | past) = c + sum_j theta_j Y_{n-j}."""
-
-    mean: float
-    gamma: np.ndarray  # (lags + 1,), autocovariance at lags 0, 1, ...
-    innovation: float  # variance of what the past does not tell
-    long_run: float  # Gamma = sum of gamma over all lags
-
-
-def linear_chain_moments(c: float, theta: Float[np.ndarray, "J"], lags: int = 0) -> LinearChain:
-    """Mean c / (1 - sum theta), gamma by the Yule-Walker equations, Gamma = innovation / (1 - sum theta)^2.
-
-    gamma(k) = sum_j theta_j gamma(|k - 1 - j|), k >= 1; gamma(0) = m (1 - m); innovation = gamma(0) - sum_j theta_j
-    gamma(j + 1). ValueError unless c > 0, theta >= 0 and c + sum theta < 1.
-
-    >>> chain = linear_chain_moments(0.25, np.array([0.5]))
-    >>> chain.mean, chain.gamma, chain.long_run
-    (0.5, array([0.25 , 0.125]), 0.75)
-    """
-    theta = np.asarray(theta, dtype=float)
-    check_chain_of_infinite_order(c, theta)
-    order, mean = len(theta), c / (1 - theta.sum())
-    variance = mean * (1 - mean)
-    # gamma(1..J) = M gamma(1..J) + theta gamma(0): row k - 1 holds theta_j at column |k - 1 - j| - 1.
-    M = np.zeros((order, order))
-    for k in range(1, order + 1):
-        lag = np.abs(k - 1 - np.arange(order))
-        np.add.at(M[k - 1], lag[lag > 0] - 1, theta[lag > 0])
-    gamma = np.append(variance, np.linalg.solve(np.eye(order) - M, theta * variance))
-    innovation = float(gamma[0] - theta @ gamma[1 : order + 1])
-    for _ in range(max(0, lags - order)):
-        gamma = np.append(gamma, theta @ gamma[: -order - 1 : -1])
-    return LinearChain(float(mean), gamma, innovation, innovation / (1 - float(theta.sum())) ** 2)
-
-
-def check_chain_of_infinite_order(c: float, theta: np.ndarray) -> None:
-    """ValueError unless c > 0, theta >= 0 and c + sum theta < 1, so that one stationary law has the conditional law."""
-    check_fraction("c", c)
-    check_at_least("theta", theta, 0.0)
-    if theta.ndim != 1 or not theta.size or c + theta.sum() >= 1:
-        raise ValueError(
-            f"c = {c:g} and theta of shape {theta.shape} with sum {theta.sum():g}; give (lags,) with c + sum < 1"
-        )
-
-
-def renewal_threshold(beta: float) -> float:
-    """1/beta: at a_n = n^-alpha, 0-1 data with sojourns of tail t^-beta keep freezing the iterate iff alpha <= 1/beta.
-
-    >>> round(renewal_threshold(1.5), 4)
-    0.6667
-    """
-    _check_tail(beta)
-    return 1 / beta
-
-
 def _check_tail(beta: float) -> None:
     if not 1 < beta < math.inf:
-        raise ValueError(f"beta = {beta:g}; give a finite number > 1, so that the mean sojourn is finite")
+        raise ValueError(f"beta = {beta:g}; give a finite number > 1, so that the mean stay is finite")
 
 
 def renewal_mean(beta: float) -> float:
-    """The mean sojourn sum_{t >= 0} P(tau > t) = 1 + zeta(beta).
+    """The mean stay sum_{t >= 0} P(tau > t) = 1 + zeta(beta).
 
     >>> round(renewal_mean(1.5), 4)
     3.6124
@@ -208,10 +141,10 @@ def renewal_mean(beta: float) -> float:
 
 
 def renewal_autocovariance(beta: float, lags: int) -> Float[np.ndarray, "lags"]:
-    """gamma(k), k < lags, of stationary alternating 0-1 data with sojourns P(tau > t) = t^-beta.
+    """gamma(k), k < lags, of stationary alternating 0-1 data with stays P(tau > t) = t^-beta.
 
     gamma(k) = E (-1)^{switches in k steps} / 4. From a switch on, u(k) = P(tau > k) - sum_j P(tau = j) u(k - j); the
-    first sojourn has the stationary residual law P(R = r) = P(tau >= r) / mu. O(lags^2).
+    first stay has the stationary residual distribution P(R = r) = P(tau >= r) / mu. O(lags^2).
 
     >>> float(renewal_autocovariance(1.5, 2)[0])
     0.25
@@ -228,7 +161,7 @@ def renewal_autocovariance(beta: float, lags: int) -> Float[np.ndarray, "lags"]:
 
 
 def expected_freezes(beta: float, alpha: float, c: float, N: int) -> float:
-    """The expected number of sojourns that start at some n in [N, 2N) and last longer than c n^alpha.
+    """The expected number of stays that start at some n in [N, 2N) and last longer than c n^alpha.
 
     sum_n P(tau > c n^alpha) / mu, of order N^{1 - alpha beta}: by Borel and Cantelli they never end iff
     alpha beta <= 1.
@@ -273,63 +206,14 @@ def telegraph_variance(a: ArrayLike, epsilon: ArrayLike) -> np.ndarray:
     return np.asarray(a * (1 + stays) / ((2 - a) * (1 - stays)))
 
 
-def telegraph_mean_variance(n: ArrayLike, epsilon: float) -> np.ndarray:
-    """Var of the mean of n such data, what a learner at a_n = 1/n has: 1 for n << 1/epsilon, ~ 2 / (epsilon n) after.
-
-    [n (1+rho)/(1-rho) - 2 rho (1 - rho^n) / (1-rho)^2] / n^2, rho = 1 - epsilon.
-
-    >>> telegraph_mean_variance([1, 2], 1.0)
-    array([1. , 0.5])
-    """
-    check_positive("epsilon", epsilon)
-    check_within("epsilon", epsilon, 0, 1)
-    n, rho = np.asarray(n, dtype=float), 1 - epsilon
-    # 1 - rho^n without cancellation at small epsilon n; at epsilon = 1 it is 1.
-    forgot = -np.expm1(n * np.log1p(-epsilon)) if epsilon < 1 else np.ones_like(n)
-    return (n * (1 + rho) / epsilon - 2 * rho * forgot / epsilon**2) / n**2
-
-
 def tracking_error(a: ArrayLike, epsilon: float, sigma: float) -> np.ndarray:
-    """epsilon / (a + epsilon) + a sigma^2 / 2: E(x - k)^2 at constant step on k_n + sigma xi_n, small a and epsilon.
-
-    >>> float(tracking_error(0.1, 0.1, 0.0))
-    0.5
-    """
-    a = np.asarray(a, dtype=float)
-    return epsilon / (a + epsilon) + a * sigma**2 / 2
-
-
-def tracking_error_exact(a: ArrayLike, epsilon: float, sigma: float) -> np.ndarray:
     """E(x_n - k_n)^2 at any a and epsilon: 1 + Var(x) - 2 a / (1 - (1-a) rho) + a sigma^2 / (2 - a).
 
     Cov(x_n, k_n) = a sum_i (1-a)^i rho^i; the observation noise adds a^2 sigma^2 / (1 - (1-a)^2).
 
-    >>> float(tracking_error_exact(1.0, 0.3, 2.0))
+    >>> float(tracking_error(1.0, 0.3, 2.0))
     4.0
     """
     a = np.asarray(a, dtype=float)
     shared = a / (1 - (1 - a) * (1 - epsilon))
     return 1 + telegraph_variance(a, epsilon) - 2 * shared + a * sigma**2 / (2 - a)
-
-
-def best_step(epsilon: float, sigma: float) -> float:
-    """sqrt(2 epsilon) / sigma - epsilon, the step of least ``tracking_error``.
-
-    ValueError where it is not in (0, 1]: the noise is so large that standing still is best, or hardly there.
-
-    >>> round(best_step(0.02, 2.0), 12)
-    0.08
-    """
-    check_positive("epsilon", epsilon)
-    check_positive("sigma", sigma)
-    best = math.sqrt(2 * epsilon) / sigma - epsilon
-    if best > 1:
-        raise ValueError(
-            f"the best step is {best:.3g}, no step of at most 1; give sigma > {math.sqrt(2 * epsilon):.3g}"
-        )
-    if best <= 0:
-        raise ValueError(
-            f"epsilon = {epsilon:g} and sigma = {sigma:g}: the error falls all the way to step 0; "
-            f"give sigma < {math.sqrt(2 / epsilon):g}"
-        )
-    return best

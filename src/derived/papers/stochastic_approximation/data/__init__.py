@@ -1,1 +1,0 @@
-"""Generated data: environments with known answers, and streams of tokens."""
