@@ -79,7 +79,7 @@ def known(repo: Repo, slugs: list[str]) -> list[str]:
                 found.append(str(error))
         facts = notebook["metadata"].get("derived") or {}
         if not (facts | by_hand(slug)).get("claim"):
-            found.append(f"{slug}: say in a sentence what the paper claims: in {contents.FILE}, `claims` of {slug}")
+            found.append(chapter.unclaimed(slug))
         key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")

@@ -694,7 +694,7 @@ def test_missing_facts_and_card_are_named(fresh: Path):
     notebook = nbformat.read(path, as_version=4)
     del notebook.metadata["derived"]["claim"]
     nbformat.write(notebook, path)
-    with pytest.raises(render.RenderError, match=r'toy: the notebook\'s metadata "derived" lacks claim'):
+    with pytest.raises(render.RenderError, match=r"toy: say in a sentence what the paper claims: in book/chapters.yml"):
         render.render(fresh)
     notebook.metadata["derived"]["claim"] = "It is."
     notebook.cells[0].source = "# Title"
