@@ -11,12 +11,11 @@ ROOT = Path(__file__).parent
 
 
 def version() -> str:
-    """The release and eight digits of a hash over the package and its results, such as 0.1.0+c0ffee12."""
+    """The release and eight digits of a hash over the package, such as 0.1.0+c0ffee12."""
     [release] = re.findall(r'__version__ = "(.*)"', (ROOT / "src/derived/__init__.py").read_text("utf-8"))
     digest = hashlib.sha256()
-    for folder in ("src/derived", "results"):
-        for path in sorted((ROOT / folder).rglob("*")):
-            name = path.relative_to(ROOT)
-            if path.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in name.parts):
-                digest.update(f"{name.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    for path in sorted((ROOT / "src/derived").rglob("*")):
+        name = path.relative_to(ROOT)
+        if path.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in name.parts):
+            digest.update(f"{name.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return f"{release}+{digest.hexdigest()[:8]}"

@@ -6,16 +6,18 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+from bookbuilder import contents
 from bookbuilder.ledger.ledger import committed
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError, write_whole
 
 SLUG, TITLE, LETTERS = "new_paper", "New paper", "NEW"  # in the names and texts of the template
+CLAIM = "What the paper claims, in one sentence."
 LONGEST = 40  # letters of a slug
 
 
 def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], str]:
-    """Write the files of a new chapter and enter it last in the table of contents; refuse a name in use.
+    """Write the files of a new chapter and enter it last in book/chapters.yml; refuse a name in use.
 
     Returns the files, and the id of their claim.
     """
@@ -39,10 +41,7 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
     existing = [path.relative_to(repo.root) for path in files if path.exists()]
     if existing:
         raise UserError(f"there is a chapter {slug} already: {existing[0]}; remove it, or take another name")
-    toc = repo.root / "book" / "_toc.yml"
-    lines = toc.read_text("utf-8").splitlines()
-    last = max(number for number, line in enumerate(lines) if "notebooks/" in line)
-    lines.insert(last + 1, lines[last].split("notebooks/")[0] + f"notebooks/{slug}")
+    contents.add(repo.root, slug, CLAIM)
     bibliography, letters = repo.root / "book/references.bib", _letters(repo, slug)
     dashed = slug.replace("_", "-")  # in the names of figures
     for path, text in files.items():
@@ -51,8 +50,7 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
     notebook = json.loads(repo.notebook(slug).read_text("utf-8"))
     notebook["metadata"]["derived"]["paper"] |= {"authors": authors.strip(), "bibkey": bibkey}
     write_whole(repo.notebook(slug), json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-    write_whole(toc, "\n".join(lines) + "\n")
-    made = [*files, toc]
+    made = [*files, repo.root / contents.FILE]
     known = bibliography.read_text("utf-8") if bibliography.is_file() else ""
     if not bibtex(known, bibkey):
         entry = f"@misc{{{bibkey},\n  title = {{{title}}},\n  author = {{{authors.strip()}}},\n  year = {{2026}}\n}}\n"

@@ -11,12 +11,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-import yaml
 
 from derived.lab.names import DEVICES, TIERS
 from derived.lab.sources import PACKAGE_ROOT
+
+if TYPE_CHECKING:
+    from bookbuilder.contents import Contents
 
 NVIDIA_DEVICE = Path("/dev/nvidiactl")
 
@@ -62,27 +65,17 @@ class Repo:
         return self.build / "findings" / f"{slug}.json"
 
     def chapters(self) -> list[str]:
-        """The slugs of the papers in the order of the table of contents."""
-        return [Path(file).name for file in self._files() if file.startswith("notebooks/")]
+        """The slugs of the papers in the order of the book."""
+        return [*self._contents().chapters]
 
     def essays(self) -> list[str]:
         """The book's own pages that are notebooks and run as chapters do."""
-        return [name for file in self._files() if self.is_essay(name := Path(file).name)]
+        return [page for part in self._contents().parts for page in part.pages if self.is_essay(page)]
 
-    def _files(self) -> list[str]:
-        """The pages of the table of contents."""
-        try:
-            toc = yaml.load((self.root / "book" / "_toc.yml").read_text("utf-8"), yaml.CSafeLoader)
-        except yaml.YAMLError as error:
-            raise UserError(f"book/_toc.yml cannot be read: {' '.join(str(error).split())}") from None
-        try:
-            files = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-        except (KeyError, TypeError):
-            raise UserError("book/_toc.yml: it names no parts with chapters") from None
-        twice = [file for file in files if files.count(file) > 1]
-        if twice:
-            raise UserError(f"book/_toc.yml: it names {twice[0]} twice")
-        return files
+    def _contents(self) -> "Contents":
+        from bookbuilder import contents  # which needs this module's errors
+
+        return contents.read(self.root)
 
     def number(self, slug: str) -> int:
         """The number of a chapter in the whole book."""
@@ -93,7 +86,7 @@ class Repo:
         chapters = self.chapters()
         absent = [slug for slug in chapters if not self.notebook(slug).is_file()]
         if absent:
-            raise UserError(f"book/_toc.yml: it names notebooks/{absent[0]}, which is not there")
+            raise UserError(f"book/chapters.yml: it names {absent[0]}, but notebooks/{absent[0]}.ipynb is not there")
         chapters += self.essays() if essays else []
         unknown = [slug for slug in slugs if slug not in chapters]
         if unknown:
@@ -104,7 +97,7 @@ class Repo:
 def find_repo() -> Repo:
     """The checkout that this package is installed from."""
     root = PACKAGE_ROOT.parents[1]
-    if not (root / "book" / "_toc.yml").is_file():
+    if not (root / "book/chapters.yml").is_file():
         raise UserError("the book is built from a clone of its repository; this is only the installed package")
     return Repo(root)
 

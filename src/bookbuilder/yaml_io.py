@@ -1,14 +1,13 @@
 """Reads the YAML and JSON files that people write, with their shapes checked by pydantic."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from bookbuilder.paths import Repo, UserError
+from bookbuilder.paths import UserError
 
 T = TypeVar("T")
 NAMES = {
@@ -80,14 +79,6 @@ def _message(name: str, content: Any, error: ValidationError) -> str:
         return f"{place}: unknown key; remove it or correct its spelling"
     wanted = NAMES.get(first["type"])
     return f"{place}: {f'{wanted} is expected' if wanted else first['msg']}; found {first['input']!r}"
-
-
-def check_chapters(root: Path, slugs: Iterable[str], where: str) -> None:
-    """Raise UserError for a slug that is no chapter of the book; the chapter may be absent from this build."""
-    chapters = Repo(root).chapters()
-    unknown = [slug for slug in slugs if slug not in chapters]
-    if unknown:
-        raise UserError(f"{where}: the book has no chapter {unknown[0]}; it has {', '.join(chapters)}")
 
 
 def parted(entry: str, sign: str | None, where: str) -> list[str]:

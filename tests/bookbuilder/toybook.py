@@ -135,11 +135,9 @@ def write_paper(root: Path, experiments: str, claims: str) -> Path:
 
 
 def write_toc(root: Path, *slugs: str) -> None:
-    chapters = "".join(f"      - file: notebooks/{slug}\n" for slug in slugs)
+    chapters = "".join(f"  {slug}: {{}}\n" for slug in slugs)
     (root / "book").mkdir(exist_ok=True)
-    (root / "book" / "_toc.yml").write_text(
-        f"format: jb-book\nroot: book/intro\nparts:\n  - caption: Chapters\n    chapters:\n{chapters}"
-    )
+    (root / "book/chapters.yml").write_text(f"chapters:\n{chapters}parts:\n  - caption: Chapters\n")
 
 
 def make_house(root: Path) -> Path:

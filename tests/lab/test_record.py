@@ -214,5 +214,12 @@ def test_what_a_killed_save_left_is_put_right(toy, recorded):
     assert [path.name for path in place.parent.iterdir()] == ["cpu"]
 
 
-def test_records_are_those_of_the_checkout():
+def test_records_are_those_of_the_checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert (record.results_root() / "ledger.json").is_file()
+
+
+def test_without_a_checkout_records_are_those_beside_the_notebook(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "PACKAGE_ROOT", tmp_path / "lib/site-packages/derived")
+    monkeypatch.chdir(tmp_path)
+    assert record.results_root() == tmp_path / "results"

@@ -33,7 +33,7 @@ print(json.dumps({"derived": derived.__file__, "verdicts": [row["verdict"] for r
 
 
 def quickest() -> str:
-    """The chapter that took the least time in the build: each has run there, here it is asked what the wheel lacks."""
+    """The chapter that took the least time in the build: each ran there, here it is asked what wheel and zip lack."""
     repo = Repo(ROOT)
     found = {slug: json.loads(repo.findings(slug).read_text("utf-8"))["seconds"] for slug in repo.chapters()}
     return min(found, key=found.__getitem__)
@@ -46,15 +46,14 @@ def wheel(site: Path) -> Path:
 
 
 def alone(row: dict, absent: set[str]) -> str:
-    """The verdict on a row where there is nothing but the wheel: no proofs of the page, no real weights and data."""
+    """The verdict on a row where there are only wheel and zip: no proofs of the page, no real weights and data."""
     if row["criterion"] == JUDGED["bound"][1]:
         return "undecided"
     return "not run" if row["tier"] == "ci" and row["id"] in absent else row["verdict"]
 
 
-def test_a_downloaded_notebook_runs_in_an_empty_folder_with_only_the_wheel(site, wheel, tmp_path):
-    target, folder = tmp_path / "installed", tmp_path / "empty"
-    folder.mkdir()
+def test_a_downloaded_notebook_runs_with_only_the_wheel_and_its_zip(site, wheel, tmp_path):
+    target, folder = tmp_path / "installed", tmp_path / "unpacked"
     install = [
         sys.executable,
         "-m",
@@ -74,9 +73,11 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder_with_only_the_wheel(site,
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     slug = quickest()
-    notebook = site / f"downloads/{slug}.ipynb"
+    with zipfile.ZipFile(site / f"downloads/{slug}.zip") as pack:
+        pack.extractall(folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(notebook)],
+        [sys.executable, "-c", RUN, f"{slug}.ipynb"],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -90,7 +91,8 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder_with_only_the_wheel(site,
     claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
     absent = {claim.id for claim in claims if claim.experiment and claim.experiment.needs}
     assert result["verdicts"] == [alone(row, absent) for row in rows]
-    assert list(folder.iterdir()) == [], "a notebook writes no files"
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert after == before, "a notebook writes no files"
 
 
 def test_a_downloaded_notebook_without_the_package_says_how_to_get_it(site, wheel):
@@ -147,8 +149,12 @@ def test_downloaded_notebooks_keep_every_line_of_code_and_every_formula(site):
         assert formulas(read(source, "markdown")) - formulas(read(downloaded, "markdown")) == Counter()
 
 
-def test_the_wheel_carries_the_records_and_the_ledger(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    assert "derived/results/ledger.json" in names
-    recorded = sorted(str(path.relative_to("results")) for path in Path("results").rglob("rows.parquet"))
-    assert [f"derived/results/{name}" for name in recorded] == sorted(n for n in names if n.endswith("rows.parquet"))
+@pytest.mark.parametrize("kind", ["", "-student"])
+def test_zips_carry_the_records_and_rows_of_their_chapters_and_the_wheel_none(site, wheel, kind):
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("derived/results")]
+    for slug in Repo(ROOT).chapters():
+        recorded = {path.relative_to(ROOT).as_posix() for path in (ROOT / "results" / slug).rglob("*.parquet")}
+        with zipfile.ZipFile(site / f"downloads/{slug}{kind}.zip") as pack:
+            assert {name for name in pack.namelist() if name.endswith(".parquet")} == recorded
+            assert {row["paper"] for row in json.loads(pack.read("results/ledger.json"))} == {slug}
+        assert {path for path in recorded if (site / "downloads" / path).is_file()} == recorded

@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from bookbuilder import contents
 from bookbuilder.chapter_pages import cells, explorer, live_code, numbers, opening, pages
 from bookbuilder.chapter_pages.plain import CARD, ERRATA
 from bookbuilder.ledger.ledger import entered
@@ -20,7 +21,7 @@ REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows i
 DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
 SVG = "image/svg+xml"
 CHAPTER_LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\(\.\./notebooks/(?P<slug>\w+)\.ipynb\)")
-FACTS = ("paper", "claim", "prerequisites", "objectives")
+FACTS = ("paper", "prerequisites", "objectives")
 ERRATUM = ("said", "where", "right", "who", "checked")
 PAPER_FACTS = ("title", "authors", "bibkey")
 
@@ -38,6 +39,8 @@ def fill(
     finding["rows"] = entered(Repo(root), finding["rows"])
     _show_parameters(notebook)
     facts = {"holds": ""} | static(notebook, slug) | said
+    if not facts.get("claim"):
+        raise UserError(unclaimed(slug))
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     name = f"{Repo(root).number(slug)}. {reading.heading(source)}"
@@ -75,6 +78,11 @@ def _show_parameters(notebook: NotebookNode) -> None:
         notebook.cells.remove(injected)
         if parameters is not None:
             parameters.source = injected.source.removeprefix("# Parameters\n").rstrip()
+
+
+def unclaimed(slug: str) -> str:
+    """The line about a chapter that does not say what its paper claims."""
+    return f"{slug}: say in a sentence what the paper claims: in {contents.FILE}, `claims` of {slug}"
 
 
 def static(notebook: Mapping[str, Any], slug: str) -> dict[str, Any]:

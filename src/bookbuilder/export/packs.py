@@ -53,9 +53,8 @@ def packs(repo: Repo, slugs: list[str]) -> tuple[Path, Path]:
         made = render.make(repo.root, work / "build", slugs, work / "draft", solutions=False)
         for chapter in made.chapters:
             found = render.versions(repo.root, repo.build, chapter.slug, made)
-            for kind in FOR_CLASS:
-                if kind in found:
-                    nbformat.write(found[kind], made.html / "downloads" / downloads.PUBLIC[kind].format(chapter.slug))
+            given = {kind: found[kind] for kind in FOR_CLASS if kind in found}
+            downloads.write(made.html / "downloads", chapter.slug, given)
             for kind, name in FOR_TUTORS.items():
                 if kind in found:
                     nbformat.write(found[kind], tutors / name.format(chapter.slug))

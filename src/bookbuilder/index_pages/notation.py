@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nbformat import NotebookNode
 
-from bookbuilder import yaml_io
+from bookbuilder import contents, yaml_io
 
 SEVERAL = 3  # chapters in which a letter stands for something before it is listed
 _TABLE = re.compile(r"^\| symbol \|[^\n]*\n\|[-: |]+\|\n(?:\|[^\n]*(?:\n|\Z))+", re.M)
@@ -102,7 +102,7 @@ def glossary(root: Path, slugs: Iterable[str]) -> str:
     for one in sorted(yaml_io.read(path, list[Term]), key=lambda one: one.term.lower()):
         where = f"{path.name}: {one.term}"
         found = [yaml_io.parted(at, "#", where) for at in one.at]
-        yaml_io.check_chapters(root, [slug for slug, _ in found], where)
+        contents.check_chapters(root, [slug for slug, _ in found], where)
         places = [label for slug, label in found if slug in there]
         if places:
             refs = ", ".join(f"{{prf:ref}}`{label}`" for label in places)

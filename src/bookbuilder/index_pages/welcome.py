@@ -1,8 +1,7 @@
 """Writes the welcome page: the finding in numbers and marks, tokens on a sphere, cards of the chapters, and paths.
 
-front     book/welcome.yml: what is written by hand, for each chapter the sentence that surprises, and the paths
-picture   a figure of an executed chapter: the one that welcome.yml names, else the first of "In ten minutes", else the
-          first of all
+picture   a figure of an executed chapter: the one that book/chapters.yml names, else the first of "In ten minutes", or
+          the first of all
 first     the first screen: what became of the papers' claims, counted by group and outcome, and a mark for each
 cards     pictures as small PNG files, for the welcome page and for links that are shared
 sphere    the places of the explorer that plays, as bytes: right, up and front from -1 to 1
@@ -19,9 +18,10 @@ import resvg_py
 from nbformat import NotebookNode
 from PIL import Image
 
-from bookbuilder import format, yaml_io
+from bookbuilder import contents, format
 from bookbuilder.chapter_pages import pages
 from bookbuilder.chapter_pages.explorer import PLOTLY
+from bookbuilder.contents import Contents
 from bookbuilder.notebook import reading
 from bookbuilder.paths import Repo, UserError
 
@@ -43,46 +43,6 @@ OUTCOMES = {  # of a claim, by the verdict keys that count as such
 }
 
 
-class Words(yaml_io.Shape):
-    """A chapter of book/welcome.yml: the sentence that surprises, the name of its picture, what the paper claims, and
-    whether it holds and how sure that is."""
-
-    surprise: str = ""
-    picture: str = ""
-    claims: str = ""
-    holds: str = ""
-    name: str = ""  # in the sidebar
-    read: str = ""  # what of the paper could be read; with it the chapter has the opening of ``pages.opening``
-    says: str = ""  # the paper says
-    found: str = ""  # we found
-    means: str = ""  # what it means for a reader
-
-
-class Then(yaml_io.Shape):
-    """The page to which a path leads in the end."""
-
-    page: str
-    words: str
-
-
-class Suggested(yaml_io.Shape):
-    """A path through chapters."""
-
-    name: str
-    words: str
-    chapters: list[str]
-    short: bool = False
-    then: Then | None = None
-
-
-class Front(yaml_io.Shape):
-    """The file book/welcome.yml."""
-
-    chapters: dict[str, Words]
-    paths: list[Suggested]
-    sphere: str = ""
-
-
 class Picture(NamedTuple):
     """A figure and its alt text."""
 
@@ -100,20 +60,10 @@ class Card(NamedTuple):
     picture: Picture | None
 
 
-def front(root: Path) -> Front:
-    """Read book/welcome.yml; raise UserError where it names a chapter that is not in the book."""
-    file = root / "book/welcome.yml"
-    given = yaml_io.read(file, Front) if file.is_file() else Front(chapters={}, paths=[])
-    sphere = [given.sphere] if given.sphere else []
-    slugs = [*sphere, *given.chapters, *(slug for path in given.paths for slug in path.chapters)]
-    yaml_io.check_chapters(root, slugs, "book/welcome.yml")
-    return given
-
-
-def said(written: Front, slug: str) -> dict[str, str]:
+def card_words(written: Contents, slug: str) -> dict[str, str]:
     """Find what a chapter's card says of its claim."""
-    words = written.chapters.get(slug, Words())
-    named = {"claim": words.claims, "holds": words.holds}
+    words = written.chapters[slug]
+    named = {"claim": words.claims or words.says, "holds": words.holds}
     if words.read:
         named |= words.model_dump(include={"read", "surprise", "says", "found", "means"})
     return {name: text for name, text in named.items() if text}
@@ -135,7 +85,7 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
     """Choose the figure that represents a chapter; raise UserError if ``wanted`` names none."""
     found = list(figures(notebook))
     if wanted and wanted not in [name for name, *_ in found]:
-        raise UserError(f"book/welcome.yml: {slug} has no figure {wanted}")
+        raise UserError(f"{contents.FILE}: {slug} has no figure {wanted}")
     chosen = [each for name, _, each in found if name == wanted]
     chosen += [each for _, section, each in found if section in reading.SHORT]
     chosen += [each for *_, each in found]
@@ -144,10 +94,10 @@ def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | No
 
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
     """Make the cards of the chapters, numbered as in the whole book."""
-    by_hand = front(root).chapters
+    by_hand = contents.read(root).chapters
     found = []
     for chapter in chapters:
-        notebook, words = notebooks[chapter.slug], by_hand.get(chapter.slug, Words())
+        notebook, words = notebooks[chapter.slug], by_hand[chapter.slug]
         shown = picture(chapter.slug, notebook, words.picture)
         surprise = words.surprise or chapter.facts["claim"]
         found.append(Card(Repo(root).number(chapter.slug), chapter, reading.heading(notebook), surprise, shown))
@@ -212,7 +162,7 @@ def suggested(root: Path, found: Sequence[Card]) -> list[dict[str, Any]]:
     """List the suggested paths through the chapters of this build, with their cards, minutes and anchors."""
     known = {card.chapter.slug: card for card in found}
     shown = []
-    for path in front(root).paths:
+    for path in contents.read(root).paths:
         steps = [known[slug] for slug in path.chapters if slug in known]
         minutes = [card.chapter.minutes.short if path.short else card.chapter.minutes.whole for card in steps]
         if steps:
@@ -231,7 +181,7 @@ def shared(root: Path, found: Sequence[Card]) -> dict[str, dict[str, Any]]:
     shown = {f"notebooks/{card.chapter.slug}": _shared(card, card.surprise) for card in found}
     asked = f"Do {format.spelt(len(found))} new results about transformers hold?"
     for card in found:
-        if card.chapter.slug == front(root).sphere:
+        if card.chapter.slug == contents.read(root).sphere:
             shown["book/intro"] = _shared(card, f"{asked} Each is derived, checked and run, and judged claim by claim.")
     return shown
 
@@ -245,9 +195,9 @@ def _shared(card: Card, words: str) -> dict[str, Any]:
 
 
 def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
-    """Write the moving tokens of the welcome page from the explorer that plays in the chapter that welcome.yml
-    names; empty if this build lacks it. MyST."""
-    slug = front(root).sphere
+    """Write the moving tokens of the welcome page from the explorer that plays in the chapter that
+    book/chapters.yml names; empty if this build lacks it. MyST."""
+    slug = contents.read(root).sphere
     for cell in notebooks[slug].cells if slug in notebooks else []:
         for output in cell.get("outputs", []):
             figure = output.get("data", {}).get(PLOTLY)

@@ -118,11 +118,10 @@ def chapter_key(repo: Repo, slug: str, parameters: dict[str, Any]) -> str:
         file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
     scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
-    builder = [Path(__file__).parents[1] / name for name in BUILDER]
+    builder = [PACKAGE_ROOT.parent / "bookbuilder" / name for name in BUILDER]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
-        file_hash([*imports, *scripts], PACKAGE_ROOT),
-        file_hash(builder, Path(__file__).parents[1]),
+        file_hash([*imports, *scripts, *builder], PACKAGE_ROOT.parent),
         file_hash(results, repo.root),
         json.dumps(pinned.state(slug)),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),

@@ -16,6 +16,7 @@ import re
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,7 +158,7 @@ def versions(root: Path, build: Path, slug: str, made: Made) -> dict[str, Notebo
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     executed = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     numbers.fill(slug, source, json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"])
-    command = downloads.install_command(made.extra["url"], made.extra["wheel"])
+    command = partial(downloads.install_command, made.extra["url"], made.extra["wheel"])
     return downloads.versions(source, executed, command, known(build, slug, made))
 
 
@@ -203,9 +204,9 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
     try:
         made = make(root, build, slugs, draft)
         for slug in slugs:
-            for kind, notebook in versions(root, build, slug, made).items():
-                if kind in downloads.PUBLIC:
-                    nbformat.write(notebook, made.html / "downloads" / downloads.PUBLIC[kind].format(slug))
+            found = versions(root, build, slug, made)
+            public = {kind: notebook for kind, notebook in found.items() if kind in downloads.PUBLIC}
+            downloads.write(made.html / "downloads", slug, public)
         programs = any(live_code.reference(root, slug).is_file() for slug in slugs)
         lacks = runtime.add(build, made.html / "vendor") if programs else ""
         (made.html / KEY_FILE).write_text(key, "utf-8")

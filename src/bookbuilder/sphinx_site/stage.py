@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from bookbuilder import yaml_io
+from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, welcome
 from bookbuilder.ledger.ledger import check_columns, foreign
@@ -30,7 +30,6 @@ LEDGER = "book/ledger"  # the page that has the evidence of each chapter below i
 REPORTS = "book/wrong"  # and the page below which their reports do
 PACKAGES = "book/package"  # and that below which their packages are documented
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
-DOWNLOADS = "downloads"  # the branch of the repository on which the workflow puts what the site offers to take away
 
 
 def stage(
@@ -44,13 +43,13 @@ def stage(
     for slug in slugs:
         _check_inputs(root, build, slug)
     target = _copy(root, build, slugs)
-    extra = _stage_extra(root, build)
+    extra = _stage_extra(root, build, slugs)
     faults = [fault for slug in slugs for fault in _faults(root, build, slug)]
     if faults:
         raise UserError("\n".join(faults))
-    by_hand = welcome.front(root)
+    written = contents.read(root)
     filled = [
-        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.said(by_hand, slug))
+        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.card_words(written, slug))
         for slug in slugs
     ]
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
@@ -70,7 +69,7 @@ def stage(
 def known(repo: Repo, slugs: list[str]) -> list[str]:
     """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
     bibliography, found = (repo.root / "book/references.bib").read_text("utf-8"), foreign(repo, slugs)
-    by_hand = partial(welcome.said, welcome.front(repo.root))
+    by_hand = partial(welcome.card_words, contents.read(repo.root))
     for slug in slugs:
         notebook = read_notebook(repo, slug)
         for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, repo.root, slug)):
@@ -80,7 +79,7 @@ def known(repo: Repo, slugs: list[str]) -> list[str]:
                 found.append(str(error))
         facts = notebook["metadata"].get("derived") or {}
         if not (facts | by_hand(slug)).get("claim"):
-            found.append(f"{slug}: say in a sentence what the paper claims: in book/welcome.yml, `claims` of {slug}")
+            found.append(chapter.unclaimed(slug))
         key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")
@@ -110,15 +109,14 @@ def _faults(root: Path, build: Path, slug: str) -> list[str]:
 
 def _check_inputs(root: Path, build: Path, slug: str) -> None:
     if not (root / f"notebooks/{slug}.ipynb").is_file():
-        raise UserError(f"{slug}: book/_toc.yml lists the chapter, but notebooks/{slug}.ipynb is not there")
+        raise UserError(f"{slug}: {contents.FILE} lists the chapter, but notebooks/{slug}.ipynb is not there")
     if not all((build / part).is_file() for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")):
         raise UserError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
 
 
 def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
-    """Keep only the chapters of this build."""
-    toc = yaml_io.read(path, dict[str, Any])
-    wanted = {f"notebooks/{slug}" for slug in slugs}
+    """Write the table of contents of this build as Jupyter Book reads it: a part without pages lists the chapters."""
+    written = contents.read(root)
     numbered = [*enumerate(slugs, start=1)]
     reported = [(number, slug) for number, slug in numbered if reports.path(root, slug).is_file()]
     below = {
@@ -130,23 +128,29 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
             if reference.offered(root, [slug])
         ],
     }
-    for part in toc["parts"]:
-        keep = [e for e in part["chapters"] if not e["file"].startswith("notebooks/") or e["file"] in wanted]
-        part["chapters"] = keep
-        for entry in keep:
-            if sections := below.get(entry["file"]):
-                entry["sections"] = sections
-    toc["parts"] = [part for part in toc["parts"] if part["chapters"]]
+    chapters = [_entry(f"notebooks/{slug}", title=written.chapters[slug].name) for slug in slugs]
+    parts = []
+    for part in written.parts:
+        pages = [_entry(f"book/{page}", sections=below.get(f"book/{page}")) for page in part.pages]
+        if entries := pages or chapters:
+            parts.append({"caption": part.caption, "chapters": entries} | ({} if pages else {"numbered": True}))
+    toc = {"format": "jb-book", "root": contents.FIRST, "parts": parts}
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
 
 
-def _stage_extra(root: Path, build: Path) -> dict[str, str]:
+def _entry(file: str, **more: Any) -> dict[str, Any]:
+    """An entry of the table of contents with what is not empty of its other keys."""
+    return {"file": file} | {key: value for key, value in more.items() if value}
+
+
+def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
     """Make the files that are copied into the site; return the wheel's name and the addresses of repository and
     site."""
     extra = build / "extra"
     shutil.rmtree(extra, ignore_errors=True)
     explorer.vendor(extra / "vendor")
     wheel = downloads.build_wheel(root, extra / "downloads")
+    downloads.write_records(Repo(root), extra / "downloads", slugs)
     settings = yaml_io.read(root / "_config.yml", dict[str, Any])
     repository = settings.get("repository") or {}
     url, site = repository.get("url") or "", settings["sphinx"]["config"].get("ogp_site_url") or ""
@@ -158,8 +162,8 @@ def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dic
     """The addresses of a chapter's downloads and slides, empty for what it does not have."""
     exercises = homework.roles(nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4))
     links = {
-        "notebook": f"../downloads/{slug}.ipynb" if solutions else "",
-        "student": f"../downloads/{slug}-student.ipynb",
+        "notebook": f"../downloads/{slug}.zip" if solutions else "",
+        "student": f"../downloads/{slug}-student.zip",
         "homework": f"../downloads/{slug}-homework.ipynb" if exercises else "",
         "slides": f"../slides/{slug}" if lectures.path(root, slug).is_file() else "",
         "wheel": f"../downloads/{extra['wheel']}",
@@ -168,5 +172,7 @@ def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dic
     }
     if extra["url"].startswith("https://github.com/"):
         place = extra["url"].removeprefix("https://github.com/")
-        links["launch"] = f"https://colab.research.google.com/github/{place}/blob/{DOWNLOADS}/{slug}-student.ipynb"
+        links["launch"] = (
+            f"https://colab.research.google.com/github/{place}/blob/{downloads.BRANCH}/{slug}-student.ipynb"
+        )
     return links

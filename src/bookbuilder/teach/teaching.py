@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 
-from bookbuilder import yaml_io
+from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import pages
 from bookbuilder.notebook.lectures import FOLDER, LENGTHS, Step
 from bookbuilder.paths import UserError
@@ -124,7 +124,7 @@ def courses(
     for name, entries in yaml_io.read(file, dict[str, list[str]]).items():
         those = []
         for slug, anchor in (yaml_io.parted(entry, "#", file.name) for entry in entries):
-            yaml_io.check_chapters(root, [slug], file.name)
+            contents.check_chapters(root, [slug], file.name)
             if slug in known:
                 there = {section.anchor: section for section in sections[slug]}
                 if anchor not in there:
@@ -147,7 +147,7 @@ def syllabus(
                 those.append(Week(entry.name, None, None, []))
                 continue
             slug, length = yaml_io.parted(entry, None, file.name)
-            yaml_io.check_chapters(root, [slug], file.name)
+            contents.check_chapters(root, [slug], file.name)
             lecture = next((one for one in lectures.get(slug, []) if str(one.minutes) == length), None)
             if length not in map(str, LENGTHS) or (slug in known and not lecture):
                 raise UserError(f"{file.name}: {slug} has no lecture of {length} minutes")

@@ -37,9 +37,9 @@ class RecordError(Exception):
 
 
 def results_root() -> Path:
-    """``results/`` of the checkout, or the copy that an installed wheel carries."""
-    checkout = PACKAGE_ROOT.parents[1] / "results"
-    return checkout if (PACKAGE_ROOT.parents[1] / "pyproject.toml").is_file() else PACKAGE_ROOT / "results"
+    """``results/`` of the checkout; without one, the folder ``results`` beside the running notebook."""
+    checkout = PACKAGE_ROOT.parents[1]
+    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "results"
 
 
 def versions() -> dict[str, str]:

@@ -43,23 +43,24 @@ def repo(tmp_path_factory) -> Repo:
 
 
 def held(pack: Path | io.BytesIO) -> dict[str, str]:
-    """The files of a zip by name, as text; those of a wheel in it too."""
+    """The files of a zip by name, as text; those of a wheel or another zip in it too, with its name before theirs."""
     with zipfile.ZipFile(pack) as opened:
         content = {name: opened.read(name) for name in opened.namelist()}
-    wheels = [held(io.BytesIO(raw)) for name, raw in content.items() if name.endswith(".whl")]
-    found = {name: raw.decode("utf-8", "replace") for name, raw in content.items() if not name.endswith(".whl")}
-    return found | {name: text for wheel in wheels for name, text in wheel.items()}
+    inner = {name: held(io.BytesIO(raw)) for name, raw in content.items() if name.endswith((".whl", ".zip"))}
+    found = {name: raw.decode("utf-8", "replace") for name, raw in content.items() if name not in inner}
+    return found | {f"{pack}/{name}": text for pack, files in inner.items() for name, text in files.items()}
 
 
 def test_the_class_gets_a_whole_site_without_a_solution_in_any_file(repo):
     files = held(repo.build / "class.zip")
     assert {"class/index.html", "class/slides/toy-90.html", "class/search/index.js"} <= set(files)
     assert {f"class/downloads/toy-{kind}.ipynb" for kind in ("student", "homework")} <= set(files)
-    assert {name.split("/")[0] for name in files if "derived" not in name} == {"class"}
+    assert {name.split("/")[0] for name in files} == {"class"}
     assert [(name, secret) for name, text in files.items() for secret in SECRETS if secret in text] == []
     assert "projector" not in files["class/search/index.js"]
     assert "Rank first." not in " ".join(files.values())
-    assert 'downloads/toy.ipynb"' not in files["class/notebooks/toy.html"]
+    assert "class/downloads/toy-student.zip/toy-student.ipynb" in files
+    assert "downloads/toy.zip" not in files["class/notebooks/toy.html"]
 
 
 def test_the_site_itself_has_what_the_class_must_not_see(repo):
@@ -69,6 +70,8 @@ def test_the_site_itself_has_what_the_class_must_not_see(repo):
     assert "projector is its rank" in page
     assert "as it should" in page
     assert "4321" in (site / "downloads/toy.ipynb").read_text("utf-8")
+    assert "4321" in held(site / "downloads/toy.zip")["toy.ipynb"]
+    assert 'downloads/toy.zip"' in page
     assert {path.name for path in (site / "downloads").glob("*.ipynb")} == {
         "toy.ipynb",
         "toy-student.ipynb",

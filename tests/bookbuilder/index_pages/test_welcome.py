@@ -9,6 +9,7 @@ from PIL import Image
 from test_pages import chapter, row
 from toybook import ROOT
 
+from bookbuilder import contents
 from bookbuilder.chapter_pages import explorer
 from bookbuilder.index_pages import welcome
 from bookbuilder.paths import Repo, UserError
@@ -63,15 +64,12 @@ def test_a_picture_is_drawn_whole_within_its_margins(tmp_path, width, height):
 
 def repo(root, front: str):
     (root / "book").mkdir()
-    (root / "book/_toc.yml").write_text(
-        "parts: [{chapters: [{file: notebooks/other}, {file: notebooks/toy}, {file: notebooks/absent}]}]"
-    )
-    (root / "book/welcome.yml").write_text(front)
+    (root / "book/chapters.yml").write_text(f"{front}\nparts: [{{caption: Chapters}}]\n")
     return root
 
 
 FRONT = """
-chapters: {toy: {surprise: It surprises.}}
+chapters: {other: {}, toy: {surprise: It surprises.}, absent: {}}
 paths:
   - {name: Short, words: Some., short: true, chapters: [toy, absent]}
   - {name: Long, words: All., chapters: [toy], then: {page: teaching.html, words: Teach it}}
@@ -151,13 +149,19 @@ def test_the_first_button_leads_to_the_short_path_and_says_what_it_takes(tmp_pat
 
 
 def test_what_a_card_says_of_the_claim_is_written_by_hand_where_it_is(tmp_path):
-    front = welcome.front(repo(tmp_path, "{chapters: {toy: {claims: It is so., holds: It is.}, other: {}}, paths: []}"))
-    assert welcome.said(front, "toy") == {"claim": "It is so.", "holds": "It is."}
-    assert welcome.said(front, "other") == welcome.said(front, "absent") == {}
+    written = contents.read(repo(tmp_path, "chapters: {toy: {claims: It is so., holds: It is.}, other: {}}"))
+    assert welcome.card_words(written, "toy") == {"claim": "It is so.", "holds": "It is."}
+    assert welcome.card_words(written, "other") == {}
+
+
+def test_what_the_paper_says_is_its_claim_where_no_other_sentence_is(tmp_path):
+    written = contents.read(repo(tmp_path, "chapters: {toy: {read: All., surprise: So., says: It is so.}}"))
+    words = {"claim": "It is so.", "read": "All.", "surprise": "So.", "says": "It is so."}
+    assert welcome.card_words(written, "toy") == words
 
 
 def test_a_chapter_without_a_sentence_shows_its_claim(tmp_path):
-    root = repo(tmp_path, "{chapters: {}, paths: []}")
+    root = repo(tmp_path, "chapters: {toy: {}}")
     [card] = welcome.cards(root, [chapter()], {"toy": notebook()})
     assert card.surprise == card.chapter.facts["claim"]
     assert "<img" not in welcome.shelf([card])
@@ -180,30 +184,6 @@ def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
     assert said == {"description": "It surprises.", **picture}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "{chapters: {typo: {}}, paths: []}",
-            "book/welcome.yml: the book has no chapter typo; it has other, toy, absent",
-        ),
-        (
-            "{chapters: {}, paths: [{name: A, words: B., chapters: [typo]}]}",
-            "book/welcome.yml: the book has no chapter",
-        ),
-        ("{sphere: typo, chapters: {}, paths: []}", "book/welcome.yml: the book has no chapter typo"),
-        ("{chapters: {toy: words}, paths: []}", "welcome.yml: chapters: toy: a mapping is expected; found 'words'"),
-        ("{chapters: {}}", "welcome.yml: paths is missing"),
-        ("{chapters: {toy: {suprise: A.}}, paths: []}", "welcome.yml: chapters: toy: suprise: unknown key"),
-        ("", "welcome.yml: a mapping is expected; found None"),
-    ],
-)
-def test_a_front_that_names_no_chapter_or_has_another_shape_is_refused(tmp_path, text, words):
-    with pytest.raises(UserError) as caught:
-        welcome.front(repo(tmp_path, text))
-    assert str(caught.value).startswith(words)
-
-
 def spheres() -> nbformat.NotebookNode:
     """Two tokens on one sphere over three layers, at last one on the right and in front, one at the top and behind."""
     first, last = [0, 0, 1000] * 2, [999, 0, 10, 0, 995, -100]
@@ -215,7 +195,7 @@ def spheres() -> nbformat.NotebookNode:
 
 
 def test_the_spheres_show_their_end_without_scripts_and_hold_every_layer(tmp_path):
-    root = repo(tmp_path, "{sphere: toy, chapters: {}, paths: []}")
+    root = repo(tmp_path, "sphere: toy\nchapters: {toy: {}}")
     soup = BeautifulSoup(welcome.sphere(root, {"toy": spheres()}), "html.parser")
     near, far = soup.select("circle.token")
     places = [(float(token["cx"]), float(token["cy"]), float(token["opacity"])) for token in (near, far)]
@@ -230,8 +210,7 @@ def test_the_spheres_show_their_end_without_scripts_and_hold_every_layer(tmp_pat
 
 
 def test_each_chapter_of_the_book_has_a_sentence_without_maths_and_paths_name_chapters():
-    written, slugs = welcome.front(ROOT), Repo(ROOT).chapters()
-    assert set(written.chapters) == set(slugs)
+    written, slugs = contents.read(ROOT), Repo(ROOT).chapters()
     for slug, words in written.chapters.items():
         for sentence in (words.surprise, words.claims, words.holds):
             assert sentence.endswith("."), slug

@@ -308,10 +308,11 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
     toybook.write_ledger(repo, toybook.COMMITTED)
     assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
     notebook = repo / "notebooks/my_paper.ipynb"
-    wrong = {"{prf:proof}": "{note}", "someone2026mine": "nobody2026", "What the paper claims, in one sentence.": ""}
+    wrong = {"{prf:proof}": "{note}", "someone2026mine": "nobody2026"}
     for old, new in wrong.items():
         notebook.write_text(notebook.read_text().replace(old, new))
     change = {"book/lectures/my_paper.yml": ("10 20 40", "11 20 40")}
+    change |= {"book/chapters.yml": ("What the paper claims, in one sentence.", '""')}
     change |= {"src/derived/papers/my_paper/first.py": ("MP-1", "T-1")}
     for file, (old, new) in change.items():
         (repo / file).write_text((repo / file).read_text().replace(old, new))
@@ -320,7 +321,7 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
     assert refused.stderr.splitlines() == [
         "derived: my_paper: T-1 is a claim of toy; a chapter's ids begin with letters of its own",
         "derived: my_paper.yml: the steps of the lecture of 50 minutes take 51",
-        "derived: my_paper: say in a sentence what the paper claims: in book/welcome.yml, `claims` of my_paper",
+        "derived: my_paper: say in a sentence what the paper claims: in book/chapters.yml, `claims` of my_paper",
         "derived: my_paper: book/references.bib has no entry nobody2026",
         "derived: my_paper: theorem my_paper-square lacks its proof",
         'derived: my_paper: claim T-1 rests on no statement; name one in the metadata\'s "rests", '
@@ -339,14 +340,13 @@ def test_letters_that_a_chapter_has_are_no_others(repo):
     assert "@misc{someone2026mine," in bibliography
 
 
-def test_a_new_chapter_is_the_last_of_the_chapters_and_not_of_the_book(repo):
+def test_a_new_chapter_is_the_last_of_the_chapters(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell())
     toybook.write_toc(repo, "toy")
-    toc = repo / "book/_toc.yml"
-    toc.write_text(toc.read_text() + "  - caption: After them\n    chapters:\n      - file: book/last\n")
     assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
-    files = [[entry["file"] for entry in part["chapters"]] for part in yaml.safe_load(toc.read_text())["parts"]]
-    assert files == [["notebooks/toy", "notebooks/my_paper"], ["book/last"]]
+    claims = {"claims": "What the paper claims, in one sentence."}
+    written = yaml.safe_load((repo / "book/chapters.yml").read_text())
+    assert [*written["chapters"].items()] == [("toy", {}), ("my_paper", claims)]
 
 
 def test_a_new_chapter_passes_the_lint_and_its_own_tests(repo):

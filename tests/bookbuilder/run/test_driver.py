@@ -78,8 +78,8 @@ def test_the_books_own_run_is_found_again_after_one_of_another_seed(repo):
 
 def test_an_essay_runs_and_is_cached_as_a_chapter_is_and_makes_no_claim(repo):
     good(repo)
-    toc = repo / "book/_toc.yml"
-    toc.write_text(f"{toc.read_text()}      - file: book/essay\n")
+    with (repo / "book/chapters.yml").open("a") as file:
+        file.write("  - {caption: More, pages: [essay]}\n")
     toybook.write_chapter(repo, "essay", "print(40 + 2)")
     (repo / "notebooks/essay.ipynb").rename(repo / "book/essay.ipynb")
     assert Repo(repo).essays() == ["essay"]
@@ -426,20 +426,18 @@ def test_a_syntax_error_names_its_cell_or_its_file(repo):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it names no parts with chapters"),
-        ("root: book/intro\n", "it names no parts with chapters"),
+        ("", "chapters.yml: a mapping is expected; found None"),
         (
-            "parts:\n  - chapters:\n      - file: notebooks/toy\n      - file: notebooks/toy\n",
-            "it names notebooks/toy twice",
+            "chapters: {absent: {}}\nparts: [{caption: Chapters}]\n",
+            "book/chapters.yml: it names absent, but notebooks/absent.ipynb is not there",
         ),
-        ("parts:\n  - chapters:\n      - file: notebooks/absent\n", "it names notebooks/absent, which is not there"),
     ],
 )
-def test_a_table_of_contents_that_cannot_be_is_one_clear_line(repo, text, message):
+def test_a_book_that_cannot_be_is_one_clear_line(repo, text, message):
     good(repo)
-    (repo / "book/_toc.yml").write_text(text)
+    (repo / "book/chapters.yml").write_text(text)
     [line] = lines(toybook.derived(repo, "run"))
-    assert line == f"derived: book/_toc.yml: {message}"
+    assert line == f"derived: {message}"
 
 
 def test_findings_that_are_none_are_made_again(built):

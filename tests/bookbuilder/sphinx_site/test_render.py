@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -268,11 +269,8 @@ def write_book(root: Path) -> Path:
     """A checkout in small: the real pages and settings, one chapter, a package of one file."""
     shutil.copytree(ROOT / "book", root / "book")
     shutil.copyfile(ROOT / "_config.yml", root / "_config.yml")
-    toc = (root / "book/_toc.yml").read_text("utf-8").splitlines()
-    first = next(i for i, line in enumerate(toc) if "notebooks/" in line)
-    toc = [line for i, line in enumerate(toc) if "notebooks/" not in line or i == first]
-    toc[first] = toc[first].split("notebooks/")[0] + "notebooks/toy"
-    (root / "book/_toc.yml").write_text("\n".join(toc) + "\n", "utf-8")
+    book = yaml.safe_load((root / "book/chapters.yml").read_text("utf-8"))
+    (root / "book/chapters.yml").write_text(yaml.safe_dump({"chapters": {"toy": {}}, "parts": book["parts"]}), "utf-8")
     (root / "src/derived").mkdir(parents=True)
     (root / "src/derived/__init__.py").write_text('"""Toy."""\n', "utf-8")
     (root / "pyproject.toml").write_text(
@@ -281,7 +279,7 @@ def write_book(root: Path) -> Path:
         '[tool.hatch.build.targets.wheel]\npackages = ["src/derived"]\n',
         "utf-8",
     )
-    for name in ("glossary", "welcome", "lectures/courses", "lectures/syllabus"):  # they name the book's chapters
+    for name in ("glossary", "lectures/courses", "lectures/syllabus"):  # they name the book's chapters
         (root / f"book/{name}.yml").unlink()
     write_chapter(root)
     write_essay(root)
@@ -320,7 +318,7 @@ def test_the_card_is_filled_from_data(book: Path):
     assert "at a glance -->" not in text
     for expected in ("3 min to read", "41 s to run", "690 MB", "1 holds", "a desktop CPU", "make site CHAPTERS=toy"):
         assert expected in text, expected
-    assert 'href="../downloads/toy-student.ipynb"' in text
+    assert 'href="../downloads/toy-student.zip"' in text
     assert "Tan and Zhao, 2026" in text
 
 
@@ -399,7 +397,7 @@ def test_no_file_of_an_earlier_build_stays_in_the_site(fresh: Path):
     old = fresh / "_build/extra/explorers/toy-explorer-9.js"
     old.parent.mkdir(parents=True)
     old.write_text("old")
-    stage._stage_extra(fresh, fresh / "_build")
+    stage._stage_extra(fresh, fresh / "_build", ["toy"])
     assert not old.exists()
     assert (fresh / "_build/extra/vendor").is_dir()
 
@@ -550,7 +548,8 @@ def test_shared_links_are_absolute_where_the_address_of_the_site_is_set_and_rela
     assert 'ogp_site_url: ""' in config
     address = "https://some.where/book/"
     (fresh / "_config.yml").write_text(config.replace('ogp_site_url: ""', f'ogp_site_url: "{address}"'), "utf-8")
-    (fresh / "book/welcome.yml").write_text("sphere: toy\nchapters: {}\npaths: []\n", "utf-8")
+    with (fresh / "book/chapters.yml").open("a", encoding="utf-8") as file:
+        file.write("sphere: toy\n")
     render.render(fresh)
     for name in ("book/intro.html", "notebooks/toy.html", "book/ledger.html"):
         assert shared(fresh, name)["og:url"] == [address + name]
@@ -664,9 +663,29 @@ def test_a_chapter_that_did_not_run_is_named_with_the_command(fresh: Path):
         render.render(fresh)
 
 
+def test_the_table_of_contents_lists_the_chapters_of_the_build_where_a_part_has_no_pages(tmp_path: Path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book/chapters.yml").write_text(
+        "chapters: {toy: {name: Toys}, absent: {}, other: {}}\n"
+        "parts: [{caption: Begin, pages: [start]}, {caption: Chapters}, {caption: The record, pages: [ledger]}]"
+    )
+    stage._stage_toc(tmp_path, tmp_path / "toc.yml", ["toy", "other"])
+    evidence = [{"file": f"claims/{slug}", "title": f"Evidence, chapter {n}"} for n, slug in ((1, "toy"), (2, "other"))]
+    chapters = [{"file": "notebooks/toy", "title": "Toys"}, {"file": "notebooks/other"}]
+    assert yaml.safe_load((tmp_path / "toc.yml").read_text()) == {
+        "format": "jb-book",
+        "root": "book/intro",
+        "parts": [
+            {"caption": "Begin", "chapters": [{"file": "book/start"}]},
+            {"caption": "Chapters", "numbered": True, "chapters": chapters},
+            {"caption": "The record", "chapters": [{"file": "book/ledger", "sections": evidence}]},
+        ],
+    }
+
+
 def test_a_chapter_without_a_notebook_is_named(fresh: Path):
     (fresh / "notebooks/toy.ipynb").unlink()
-    with pytest.raises(render.RenderError, match=r"toy: book/_toc.yml lists the chapter, but notebooks/toy.ipynb"):
+    with pytest.raises(render.RenderError, match=r"toy: book/chapters.yml lists the chapter, but notebooks/toy.ipynb"):
         render.render(fresh)
 
 
@@ -675,7 +694,7 @@ def test_missing_facts_and_card_are_named(fresh: Path):
     notebook = nbformat.read(path, as_version=4)
     del notebook.metadata["derived"]["claim"]
     nbformat.write(notebook, path)
-    with pytest.raises(render.RenderError, match=r'toy: the notebook\'s metadata "derived" lacks claim'):
+    with pytest.raises(render.RenderError, match=r"toy: say in a sentence what the paper claims: in book/chapters.yml"):
         render.render(fresh)
     notebook.metadata["derived"]["claim"] = "It is."
     notebook.cells[0].source = "# Title"

@@ -1,0 +1,102 @@
+"""Reads book/chapters.yml: the chapters in their order with what their cards say, paths, and the table of contents."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from bookbuilder import yaml_io
+from bookbuilder.paths import UserError, write_whole
+
+FILE = "book/chapters.yml"
+FIRST = "book/intro"  # the page before all parts
+
+
+class Words(yaml_io.Shape):
+    """A chapter: the sentence that surprises, the name of its picture, what the paper claims, and whether it holds and
+    how sure that is."""
+
+    surprise: str = ""
+    picture: str = ""
+    claims: str = ""
+    holds: str = ""
+    name: str = ""  # in the sidebar
+    read: str = ""  # what of the paper could be read; with it the chapter has the opening of ``pages.opening``
+    says: str = ""  # the paper says
+    found: str = ""  # we found
+    means: str = ""  # what it means for a reader
+
+
+class Then(yaml_io.Shape):
+    """The page to which a path leads in the end."""
+
+    page: str
+    words: str
+
+
+class Suggested(yaml_io.Shape):
+    """A path through chapters."""
+
+    name: str
+    words: str
+    chapters: list[str]
+    short: bool = False
+    then: Then | None = None
+
+
+class Part(yaml_io.Shape):
+    """A part of the table of contents: pages of book/ by name, or, without any, the chapters."""
+
+    caption: str
+    pages: list[str] = Field(default_factory=list)
+
+
+class Contents(yaml_io.Shape):
+    """The file book/chapters.yml; the order of ``chapters`` is that of the book."""
+
+    chapters: dict[str, Words]
+    parts: list[Part]
+    paths: list[Suggested] = Field(default_factory=list)
+    sphere: str = ""
+
+
+def read(root: Path) -> Contents:
+    """Read book/chapters.yml; raise UserError, one line, for a shape, a name or a part that cannot be."""
+    if not (root / FILE).is_file():
+        raise UserError(f"{FILE} is not there")
+    found = yaml_io.read(root / FILE, Contents)
+    sphere = [found.sphere] if found.sphere else []
+    _check([*found.chapters], [*sphere, *(slug for path in found.paths for slug in path.chapters)], FILE)
+    pages = [page for part in found.parts for page in part.pages]
+    repeated = [page for page in pages if pages.count(page) > 1]
+    if repeated:
+        raise UserError(f"{FILE}: it names the page {repeated[0]} more than once")
+    if sum(not part.pages for part in found.parts) != 1:
+        raise UserError(f"{FILE}: exactly one part has no `pages`; there the chapters stand")
+    return found
+
+
+def check_chapters(root: Path, slugs: Iterable[str], where: str) -> None:
+    """Raise UserError for a slug that is no chapter of the book; the chapter may be absent from this build."""
+    _check([*read(root).chapters], slugs, where)
+
+
+def _check(chapters: Sequence[str], slugs: Iterable[str], where: str) -> None:
+    unknown = [slug for slug in slugs if slug not in chapters]
+    if unknown:
+        raise UserError(f"{where}: the book has no chapter {unknown[0]}; it has {', '.join(chapters)}")
+
+
+def add(root: Path, slug: str, claims: str) -> None:
+    """Enter a chapter last, with the sentence that the paper claims; the rest of the file stays as it is written."""
+    if slug in read(root).chapters:
+        raise UserError(f"{FILE}: it names {slug} already; remove the entry, or take another name")
+    lines = (root / FILE).read_text("utf-8").splitlines()
+    if "chapters:" not in lines:
+        raise UserError(f"{FILE}: write `chapters:` on a line of its own, and the chapters below it")
+    start = lines.index("chapters:") + 1
+    end = next((at for at in range(start, len(lines)) if lines[at][:1] not in ("", " ", "#")), len(lines))
+    while end > start and not lines[end - 1].startswith(" "):  # what stands before the next key belongs to that
+        end -= 1
+    lines[end:end] = [f"  {slug}:", f"    claims: {claims}"]
+    write_whole(root / FILE, "\n".join(lines) + "\n")
