@@ -1,8 +1,8 @@
 """Races of Sinkhorn: ``python bench/sinkhorn.py [--quick] [--threads 1] [--output FILE]``.
 
-1. ``sinkhorn_kernel`` against POT (``sinkhorn``, ``sinkhorn_stabilized``, ``sinkhorn_log``) and OTT-JAX (jitted, in
+1. ``sinkhorn`` against POT (``sinkhorn``, ``sinkhorn_stabilized``, ``sinkhorn_log``) and OTT-JAX (jitted, in
    both its modes, vmapped over a batch) on entropic problems of points in space, float64, one thread each.
-2. The implicit derivative, ``implicit_vjp`` of the plan that ``sinkhorn_kernel`` finds, against OTT-JAX's own in both
+2. The implicit derivative, ``implicit_vjp`` of the plan that ``sinkhorn`` finds, against OTT-JAX's own in both
    modes, and against autograd through as many half-steps.
 
 What is equal is the error of the marginals that is really reached: at most 1e-6 in sum for every contender, whose own
@@ -29,8 +29,7 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.model.backward import implicit_vjp
-from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
-from derived.papers.sinkhorn.model.plan import half_steps
+from derived.papers.sinkhorn.model.plan import half_steps, sinkhorn
 
 EPSILON, ERROR, MOST = 0.1, 1e-6, 5000
 
@@ -51,8 +50,8 @@ def build(B: int, n: int) -> Inputs:
 
 
 def ours(inputs: Inputs) -> Tensor:
-    """sinkhorn_kernel, one batch"""
-    return sinkhorn_kernel(inputs.cost / -EPSILON, tol=ERROR, max_iterations=MOST).plan
+    """sinkhorn, one batch"""
+    return sinkhorn(inputs.cost / -EPSILON, tol=ERROR, max_iterations=MOST).plan
 
 
 def pot(inputs: Inputs, method: str) -> np.ndarray:
@@ -75,10 +74,10 @@ class Ott:
             import jax
             from ott.geometry import geometry
             from ott.problems.linear import linear_problem
-            from ott.solvers.linear import sinkhorn
+            from ott.solvers.linear import sinkhorn as solvers
 
             jax.config.update("jax_enable_x64", True)
-            solver = sinkhorn.Sinkhorn(lse_mode=lse, threshold=ERROR, norm_error=1, max_iterations=MOST)
+            solver = solvers.Sinkhorn(lse_mode=lse, threshold=ERROR, norm_error=1, max_iterations=MOST)
 
             def plan(cost):
                 return solver(linear_problem.LinearProblem(geometry.Geometry(cost, epsilon=EPSILON))).matrix
@@ -95,8 +94,8 @@ def ott(inputs: Inputs, lse: bool) -> np.ndarray:
 
 
 def implicit(inputs: Inputs) -> Tensor:
-    """sinkhorn_kernel and implicit_vjp"""
-    plan = sinkhorn_kernel(inputs.cost / -EPSILON, tol=1e-10, max_iterations=MOST).plan
+    """sinkhorn and implicit_vjp"""
+    plan = sinkhorn(inputs.cost / -EPSILON, tol=1e-10, max_iterations=MOST).plan
     return implicit_vjp(plan, inputs.W)[0] / -EPSILON
 
 
@@ -137,7 +136,7 @@ def require(condition: bool, message: str) -> None:
 
 def work(inputs: Inputs) -> tuple[float, float]:
     """Costs are read and plans written; an iteration has two products with the kernel."""
-    found = sinkhorn_kernel(inputs.cost / -EPSILON, tol=ERROR, max_iterations=MOST)
+    found = sinkhorn(inputs.cost / -EPSILON, tol=ERROR, max_iterations=MOST)
     return 2 * inputs.cost.nbytes, 4 * inputs.cost.numel() * (found.iterations + 1)
 
 

@@ -1,4 +1,4 @@
-"""How fast Sinkhorn converges, in iterations and on the clock.
+"""How fast Sinkhorn converges: two rates, and over-relaxation.
 
 symbol     name         meaning                                                         axes
 d_H        distance     Hilbert's metric between e^f and its limit                      (instances,)
@@ -7,24 +7,25 @@ sigma_2^2  sigma2       the local rate: second singular value of D_a^-1/2 P D_b^
 omega*     omega_star   2 / (1 + sqrt(1 - sigma_2^2)), of rate omega* - 1               (instances,)
 """
 
-import time
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
-from torch.nn import functional
 
+from derived.lab.claims import on_page
 from derived.lab.experiment import Experiment, rows
+from derived.lab.plot import BLUE, DASHED, GREEN, THEORY, beside, largest, panel_label
 from derived.lab.rng import stream
 
-from ..data.points import random_weights
-from ..model.attention import sinkhorn_attention
-from ..model.plan import iterates, sinkhorn
-from ..model.theory import birkhoff_coefficient, hilbert_distance, local_rate, optimal_relaxation, random_rate
+from .data.points import random_weights
+from .model.plan import iterates, sinkhorn
+from .model.theory import birkhoff_coefficient, hilbert_distance, local_rate, optimal_relaxation
 
 FLOOR = 1e-9  # below this a distance is made of roundings of potentials, some 1e-14 each, to within 1e-5
 
@@ -107,84 +108,52 @@ def _pushed(scores: Tensor, a: Tensor, b: Tensor, omega: Tensor, limit) -> Tenso
     return ratio.squeeze(0) ** (1 / (last - first))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RandomScores(Experiment):
-    """SK-5: the local rate for i.i.d. Gaussian scores of deviation s, uniform weights, against 4 (e^(s^2) - 1) / n.
-
-    Rows: n, replicate, s; sigma2, predicted, ratio; softmax_error (columns of plain softmax attention), it_1e2, it_1e3,
-    it_1e6: iterations to these column errors (-1: not within ``iterations``).
-    """
-
-    replicates: int = 100
-    sizes: tuple[int, ...] = (64, 256, 1024)
-    spreads: tuple[float, ...] = (0.3, 0.5, 0.7, 1.0, 2.0, 4.0)
-    iterations: int = 400
-
-    tiers: ClassVar = {
-        "ci": {"replicates": 100, "sizes": (64, 128), "spreads": (0.3, 0.5, 0.7, 2.0), "iterations": 40},
-        "cpu": {"replicates": 100, "sizes": (64, 256)},
-        "gpu": {},
-    }
-    tiny: ClassVar = {"replicates": 4, "sizes": (32, 64), "spreads": (0.5, 2.0)}
-
-    def conditions(self) -> list[dict]:
-        return [{"n": n} for n in self.sizes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        n, tables = condition["n"], []
-        noise = torch.randn(self.replicates, n, n, generator=stream(seed, "scores", n), dtype=dtype).to(device)
-        uniform = noise.new_full((self.replicates, n), 1 / n)
-        for s in self.spreads:
-            columns = {name: torch.full((self.replicates,), -1) for name in ("it_1e2", "it_1e3", "it_1e6")}
-            for step, found in enumerate(islice(iterates(s * noise, uniform, uniform), self.iterations)):
-                error = found.residual
-                first = error if step == 0 else first
-                for name, least in zip(columns, (1e-2, 1e-3, 1e-6), strict=True):
-                    reached = (columns[name] < 0) & (error <= least).cpu()
-                    columns[name] = torch.where(reached, step, columns[name])
-                if bool((error <= 1e-9).all()):
-                    break
-            sigma2 = local_rate((s * noise + found.f.unsqueeze(-1) + found.g.unsqueeze(-2)).exp()).cpu()
-            columns |= {"softmax_error": first, "sigma2": sigma2, "predicted": random_rate(s, n)}
-            columns["ratio"] = sigma2 / random_rate(s, n)
-            tables.append(rows({"replicate": range(self.replicates)}, columns).assign(s=s))
-        return pd.concat(tables, ignore_index=True)
+CLAIMS = (on_page("SK-3.b", source="prior", where="Franklin and Lorenz 1989; Knight 2008"),)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttentionTime(Experiment):
-    """SK-20: seconds of Sinkhorn attention (3 and 21 half-steps) and of torch's fused softmax attention, in turns.
+# Figures: How fast the iteration is: rows in, a figure with its alt text as label out.
+#
+# mark                    meaning
+# blue, green             Sinkhorn's iteration, over-relaxed
+# line in INK, dashed     predicted rate, global bound
+# sequential colours      standard deviation of the scores
+# filled, open marker     recorded, live
 
-    8 heads of 64 features. Rows: n, repeat; softmax, sinkhorn_3, sinkhorn_21.
-    """
-
-    sizes: tuple[int, ...] = (512, 1024, 2048, 4096)
-    repeats: int = 40
-
-    tiers: ClassVar = {"ci": {"sizes": (64,), "repeats": 5}, "gpu": {}}
-    tiny: ClassVar = {"sizes": (8,), "repeats": 2}
-    dtype: ClassVar = torch.float32
-
-    def conditions(self) -> list[dict]:
-        return [{"n": n} for n in self.sizes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        q, k, v = torch.randn(3, 8, condition["n"], 64, generator=stream(seed, "clock"), dtype=dtype).to(device)
-        contenders = {
-            "softmax": lambda: functional.scaled_dot_product_attention(q, k, v),
-            "sinkhorn_3": lambda: sinkhorn_attention(q, k, v, num_half_steps=3),
-            "sinkhorn_21": lambda: sinkhorn_attention(q, k, v, num_half_steps=21),
-        }
-        seconds = {name: [] for name in contenders}
-        for _ in range(self.repeats + 2):  # two rounds to warm up
-            for name, call in contenders.items():
-                begun = _now(device)
-                call()
-                seconds[name].append(_now(device) - begun)
-        return rows({"repeat": range(self.repeats)}, {name: np.array(each[2:]) for name, each in seconds.items()})
+SHOWN = (1.0, 3.0)  # spreads of the two panels
 
 
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
+def contraction(rows: pd.DataFrame) -> Figure:
+    """Distance of the potential from its limit against the iteration; rows of ``Contraction``."""
+    rows = largest(rows)
+    rows = rows[rows["instance"] == 0]
+    figure, axes = plt.subplots(1, len(SHOWN), figsize=(7.4, 3.3), sharey=True)
+    words = []
+    for ax, spread in zip(axes, SHOWN, strict=True):
+        part = rows[rows["spread"] == spread]
+        facts, start = part.iloc[0], float(part.query("iteration == 0 and omega == 'plain'")["distance"].iloc[0])
+        for omega, color, name in (("plain", BLUE, "Sinkhorn"), ("best", GREEN, r"over-relaxed, $\omega^\star$")):
+            way = part[(part["omega"] == omega) & (part["distance"] > 1e-12)]
+            ax.plot(way["iteration"], way["distance"], "o", color=color, markersize=3, label=name)
+            rate, last = way["predicted"].iloc[0], way.iloc[-1]
+            steps = np.arange(last["iteration"] + 1)
+            ax.plot(steps, last["distance"] * rate ** (steps - last["iteration"]), **THEORY)
+        steps = np.arange(part["iteration"].max() + 1)
+        ax.plot(steps, start * facts["kappa2"] ** steps, **DASHED)
+        if facts["kappa2"] > 0.9:
+            beside(ax, steps[-1], start * facts["kappa2"] ** steps[-1], r"$\kappa^{2T}$", shift=(-22, -10))
+        ax.set(yscale="log", ylim=(1e-12, 1e2), xlabel="iteration $T$")
+        panel_label(ax, f"scores of standard deviation {spread:g}")
+        words.append(
+            f"at {spread:g} the factors are {facts['kappa2']:.4f} (bound), {facts['sigma2']:.3f} (local rate), "
+            f"{facts['omega_star'] - 1:.3f} (over-relaxed)"
+        )
+    axes[0].set(ylabel=r"$\operatorname{osc}(f^T-f)$".replace(r"\operatorname{osc}", r"\mathrm{osc}"))
+    axes[0].legend(fontsize=8, loc="upper right")
+    figure.set_label(
+        "Distance from the limit against the iteration, logarithmic, for two spreads of the scores. Measured points "
+        f"run along straight lines of the predicted slopes: {'; '.join(words)}."
+    )
+    return figure
+
+
+EXPERIMENTS = (Contraction,)

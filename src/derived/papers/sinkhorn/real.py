@@ -1,4 +1,4 @@
-"""Trained weights: an attention head that maps atoms, read by rows and as a coupling; column errors before and after.
+"""Trained weights: an attention head that maps atoms, read by rows and as a coupling.
 
 symbol       name         meaning                                                              axes
 T            -            attention of the product's atoms on those of the precursors          (n, m)
@@ -16,12 +16,15 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from derived.lab import measure, stats
+from derived.lab.claims import RECORDED, reported
 from derived.lab.experiment import Experiment
-from derived.lab.real import models, texts
+from derived.lab.real import models
 from derived.lab.rng import stream
+from derived.lab.stats import Estimate
 
-from ..data.reactions import Reaction, reactions
-from ..model.plan import half_steps, sinkhorn
+from .data.reactions import Reaction, reactions
+from .model.plan import half_steps, sinkhorn
 
 LAYER, HEAD = 10, 5  # counted from 0, as the package does
 
@@ -67,7 +70,7 @@ def greedy(scores: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class AtomMaps(Experiment):
-    """SK-21, SK-17.c: the atom-mapping head of rxnmapper on reactions whose maps are known by construction.
+    """SK-21: the atom-mapping head of rxnmapper on reactions whose maps are known by construction.
 
     Rows of the stage "maps": mechanism, reaction, way, temperature, right (share of the product's atoms), collisions
     (atoms whose precursor atom another one has, too). Rows of the stage "columns": mechanism, reaction, layer, trained
@@ -117,32 +120,32 @@ def layers(trained: Tensor, fresh: Tensor) -> list[dict]:
     return [{"layer": i, "trained": a, "untrained": b} for i, (a, b) in enumerate(zip(*errors, strict=True))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sentences(Experiment):
-    """SK-17.b: all-MiniLM-L6-v2 on passages of Jane Austen's novels, trained and untrained.
+def wrong(rows: pd.DataFrame) -> pd.DataFrame:
+    """Share of the atoms mapped wrongly, by mechanism (rows) and way (columns) at temperature 1."""
+    maps = measure.chosen(rows, "stage == 'maps' and temperature == 1")
+    return 1 - maps.pivot_table("right", "mechanism", "way")
 
-    Rows: passage, layer, trained and untrained: mean over heads of sum_j |mean_i A_ij - 1/n|, each passage with an
-    untrained network of its own.
-    """
 
-    model: str = "minilm"
-    num: int = 24
-    length: int = 128
+def lead(rows: pd.DataFrame, way: str = "rows") -> Estimate:
+    """By how much fewer atoms the coupling maps wrongly than another way, mechanism by mechanism."""
+    errors = wrong(rows)
+    return stats.mean(errors[way] - errors["coupling"])
 
-    tiers: ClassVar = {"ci": {"num": 6}, "cpu": {}}
-    tiny: ClassVar = {"num": 2, "length": 16}
-    needs: ClassVar = ("minilm", "austen")
-    deterministic: ClassVar = {"trained": 1e-3}
 
-    def conditions(self) -> list[dict]:
-        return [{}]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        trained, novels, cells = models.load(self.model), [*texts.austen().values()], []
-        for number in range(self.num):
-            novel = novels[number % len(novels)]
-            start = int(torch.randint(len(novel) // 2, (), generator=stream(seed, "passage", number)))
-            ids = trained.tokens(novel[start : start + 10 * self.length])[:, : self.length]
-            untrained = attention(models.fresh(trained, stream(seed, "untrained", number)), ids)
-            cells += [{"passage": number, **cell} for cell in layers(attention(trained, ids), untrained)]
-        return pd.DataFrame(cells)
+CLAIMS = (
+    reported(
+        "SK-21",
+        "Read as a coupling, in which no atom gives more than its weight, the atom-mapping head of a trained transformer maps fewer atoms wrongly than by rows alone, on reactions of twenty-four textbook mechanisms, by this share of the atoms.",
+        AtomMaps,
+        lead,
+        "share of the atoms",
+        judged_at=RECORDED,
+        made_of="real weights",
+        comparison=(
+            "its authors' own rule, by which the coupling maps so many fewer wrongly",
+            lambda rows: lead(rows, "greedy"),
+        ),
+        where="weights of rxnmapper (Schwaller et al. 2021); twenty reactions of each mechanism, all written by us. Reported and not judged: eight mechanisms had been looked at before sixteen were added, and nobody reads the head by rows alone",
+    ),
+)
+EXPERIMENTS = (AtomMaps,)

@@ -1,1 +1,0 @@
-"""Experiments: frozen sizes, run() -> rows."""

@@ -1,0 +1,165 @@
+"""One plan: what softmax and Sinkhorn make of the same scores, and the plan at every temperature."""
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import torch
+from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
+from scipy import optimize
+
+from derived.lab.claims import on_page, unseen
+from derived.lab.experiment import Experiment, rows
+from derived.lab.explorer import sliders
+from derived.lab.plot import BLUE, MUTED, SEQUENTIAL, THEORY, panel_label
+from derived.lab.rng import stream
+
+from .model.plan import iterates, problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanGrid(Experiment):
+    """The explorer: n points against n on half the line, each in a cell of its own, over a sweep of temperatures.
+
+    The two texts do not lie on top of each other, so that softmax alone is no assignment however cold it is.
+
+    Rows: epsilon, i, j, x, y, P; of the plan, the same in all its rows: cost, assignment, entropy, residual and
+    iterations (the first with a column error of at most ``tol``, or all that were run).
+    """
+
+    n: int = 12
+    points: int = 29
+    tol: float = 1e-3
+    iterations: int = 4000
+
+    tiny: ClassVar = {"n": 5, "points": 4, "iterations": 200}
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        noise = torch.rand(2, self.n, generator=stream(seed, "grid"), dtype=torch.float64)
+        x, y = (torch.arange(self.n) + 0.5 + 0.25 * noise) / self.n
+        y = y / 2
+        cost, epsilon = (x.unsqueeze(-1) - y).square(), torch.logspace(-3.5, 0, self.points, dtype=torch.float64)
+        best = cost.numpy()[optimize.linear_sum_assignment(cost.numpy())].mean()
+        scores, iterations = -cost / epsilon.view(-1, 1, 1), torch.full((self.points,), self.iterations)
+        for step, found in enumerate(islice(iterates(*problem(scores, None, None)), self.iterations + 1)):
+            iterations = torch.where(found.residual <= self.tol, iterations.clamp(max=step), iterations)
+        plan = (scores + found.f.unsqueeze(-1) + found.g.unsqueeze(-2)).exp()
+        columns = {"cost": (cost * plan).sum(dim=(-2, -1)), "entropy": torch.special.entr(plan).sum(dim=(-2, -1))}
+        columns |= {"iterations": iterations, "residual": found.residual}
+        columns = {name: each.view(-1, 1, 1) for name, each in columns.items()} | {"P": plan, "assignment": best}
+        return rows({"epsilon": epsilon, ("i", "x"): (range(self.n), x), ("j", "y"): (range(self.n), y)}, columns)
+
+
+CLAIMS = (
+    on_page(
+        "SK-1",
+        plain="Normalising rows and columns gives the coupling that solves entropic optimal transport; the normaliser decides the kind of relation.",
+        source="paper",
+        where="abstracts of v1 and v3, and introduction",
+    ),
+    on_page(
+        "SK-2.a",
+        plain="Normalising rows alone is softmax: the same problem with half of its constraints.",
+        source="paper",
+        where="abstract (a natural connection); the exact statement is earlier",
+    ),
+    on_page("SK-6.a"),
+    on_page("SK-13.a", source="prior", where="Luise et al. 2018, Eisenberger et al. 2022"),
+    on_page("SK-14", where="the module for texts of the public code of Sinkformers detaches so"),
+    unseen(
+        "SK-22",
+        "That every continuous relation can be approximated explains why transformers model contextual relations well.",
+        "nothing that could be run decides it; the chapter argues against it, since the same proof serves any normaliser",
+        source="paper",
+        where="last sentence of the abstract",
+    ),
+)
+EXPERIMENTS = (PlanGrid,)
+
+
+# Figures: Scores and their two normalisations: rows in, a figure with its alt text as label out.
+#
+# mark                 meaning
+# sequential colours   an entry of a matrix, 1 where attention is even
+# bars below           column sums; the line is 1
+
+
+def three_matrices(rows: pd.DataFrame) -> Figure:
+    """Matrices side by side, each above the sums of its columns over their number; rows: matrix, i, j, value."""
+    names = list(dict.fromkeys(rows["matrix"]))
+    sizes = {"height_ratios": [3, 1], "hspace": 0.08}
+    figure, axes = plt.subplots(2, len(names), figsize=(7.4, 3.6), sharex=True, sharey="row", gridspec_kw=sizes)
+    high, words = rows["value"].quantile(0.97), []
+    for (top, below), name in zip(axes.T, names, strict=True):
+        table = rows[rows["matrix"] == name].pivot(index="i", columns="j", values="value")
+        mesh = top.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=high, aspect="auto")
+        sums = table.sum(axis=0) / len(table)
+        below.bar(table.columns, sums, 0.75, color=BLUE)
+        below.axhline(1.0, **THEORY)
+        top.set(xticks=[], yticks=[])
+        below.set(xlabel="token $j$", xticks=table.columns, xticklabels=[str(j + 1) for j in table.columns])
+        panel_label(top, name)
+        words.append(f"{name.replace('$', '')}: {sums.min():.2f} to {sums.max():.2f}")
+    axes[0, 0].set(ylabel="token $i$")
+    axes[1, 0].set(ylabel="column mean")
+    figure.colorbar(mesh, ax=axes[0].tolist(), label="entry", extend="max", aspect=12)
+    figure.set_label(f"Three matrices from the same scores, and the means of their columns: {'; '.join(words)}.")
+    return figure
+
+
+# Explorer: the temperature as a slider.
+
+NUMBERS = ("cost", "least cost", "entropy", "iterations")
+
+
+def _drawn(part: pd.DataFrame, independent: float) -> tuple[np.ndarray, list[float], list[str]]:
+    """The plan over independence, lengths of the bars, none for a count, and their words."""
+    n = int(part["i"].max()) + 1
+    table = part.pivot(index="i", columns="j", values="P").to_numpy() * n * n
+    one = part.iloc[0]
+    spread = (one["entropy"] - np.log(n)) / np.log(n)
+    lengths = [one["cost"] / independent, one["assignment"] / independent, spread, 0.0]
+    words = [f"{each:.3f}" for each in lengths[:3]] + [f"{int(one['iterations'])}"]
+    return table.round(3), [float(f"{each:.4f}") for each in lengths], words
+
+
+def explorer(rows: pd.DataFrame) -> go.Figure:
+    """One slider, the temperature; rows of ``PlanGrid``."""
+    groups = dict(iter(rows.groupby("epsilon")))
+    largest = groups[max(groups)]
+    independent = float(((largest["x"] - largest["y"]) ** 2).mean())
+    drawn = {(float(f"{key:.3g}"),): _drawn(part, independent) for key, part in groups.items()}
+    start = sorted(drawn)[len(drawn) // 2]
+    table, lengths, words = drawn[start]
+    titles = ("who looks at whom, from cold to hot ε", "cold ε: cheap but slow; hot: independent")
+    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.2, "row_heights": [0.66, 0.34]}
+    figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
+    scale = {"colorscale": "Viridis", "zmin": 0, "zmax": 4, "colorbar": {"title": "P / ab", "len": 0.62, "y": 0.7}}
+    figure.add_trace(go.Heatmap(z=table, **scale), 1, 1)
+    bars = {"orientation": "h", "marker": {"color": MUTED}, "text": words, "textposition": "outside"}
+    figure.add_trace(go.Bar(x=lengths, y=list(NUMBERS), **bars), 2, 1)
+    sizes = [len(each) for each in (groups, table)]
+    figure.update_layout(
+        height=620,
+        margin={"l": 16, "r": 16, "t": 40, "b": 40},
+        showlegend=False,
+        meta={
+            "alt": f"Heat map of the plan between two texts of {sizes[1]} sorted points at {sizes[0]} temperatures, "
+            "with its cost, entropy and number of iterations. Cold, the plan is an assignment of least cost and "
+            "takes many iterations; hot, it is independence and takes few."
+        },
+    )
+    figure.update_xaxes(title_text="token of the second text", row=1, col=1)
+    figure.update_yaxes(title_text="token of the first text", autorange="reversed", row=1, col=1)  # as in the figures
+    figure.update_xaxes(range=[0, 1.25], row=2, col=1)
+    figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
+    frames = {
+        key: {"data": [{"type": "heatmap", "z": z}, {"type": "bar", "x": x, "text": text}], "traces": [0, 1]}
+        for key, (z, x, text) in drawn.items()
+    }
+    return sliders(figure, frames, {"ε = ": sorted(key[0] for key in drawn)}, start)

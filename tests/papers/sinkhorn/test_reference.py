@@ -1,0 +1,92 @@
+"""Softmax and Sinkhorn, by the reference program and by the package."""
+
+import math
+import random
+
+import pytest
+import torch
+
+from derived.papers import sinkhorn as package
+from derived.papers.sinkhorn import reference
+
+
+@pytest.fixture
+def draw():
+    return random.Random(7)
+
+
+@pytest.fixture
+def table(draw):
+    return lambda n, m: [[draw.gauss(0, 1.5) for _ in range(m)] for _ in range(n)]
+
+
+@pytest.fixture
+def law(draw):
+    def weights(n):
+        drawn = [draw.expovariate(1) + 0.05 for _ in range(n)]
+        return [each / sum(drawn) for each in drawn]
+
+    return weights
+
+
+@pytest.fixture
+def problem(table, law):
+    S, a, b = table(4, 5), law(4), law(5)
+    return S, a, b, *(torch.tensor(each, dtype=torch.float64) for each in (S, a, b))
+
+
+def close(mine, theirs, **tolerance):
+    torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs, **tolerance)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 8])
+def test_half_steps(problem, steps):
+    S, a, b, *tensors = problem
+    scores, *weights = tensors
+    close(reference.plan(S, a, b, steps), package.half_steps(scores, steps, *weights).exp())
+
+
+def test_softmax_is_the_first_half_step(problem):
+    """softmax is one row step, and no other table of its row sums has a larger objective."""
+    S, a, b, scores, one, other = problem
+    rows = reference.softmax(S, a, b)
+    close(reference.plan(S, a, b, 1), torch.tensor(rows, dtype=torch.float64))
+    close(rows, one[:, None] * package.attention_weights(scores, 1, one, other))
+    moved = [[0.9 * p + 0.1 * a[i] * b[j] for j, p in enumerate(row)] for i, row in enumerate(rows)]
+    assert reference.objective(moved, S, a, b) < reference.objective(rows, S, a, b)
+
+
+def test_the_limit_is_the_best_coupling(problem):
+    """the limit is the package's plan, and it beats couplings on both sides of it."""
+    S, a, b, scores, one, other = problem
+    P = reference.plan(S, a, b, 4001)
+    close(P, package.sinkhorn(scores, one, other, tol=1e-13).plan, rtol=1e-9, atol=1e-11)
+    for share in (-0.05, 0.05):  # towards the product of the weights, and away from it
+        Q = [[(1 - share) * p + share * a[i] * b[j] for j, p in enumerate(row)] for i, row in enumerate(P)]
+        assert reference.objective(Q, S, a, b) < reference.objective(P, S, a, b)
+
+
+def test_near_scores_have_near_plans(problem, table):
+    """plans are apart by at most tanh(osc / 4), and so is each row of softmax; the bound is reached, and half
+    of it is refused."""
+    S, a, b, *_ = problem
+    T = [[s + 0.3 * e for s, e in zip(*pair, strict=True)] for pair in zip(S, table(4, 5), strict=True)]
+    apart = reference.total_variation(reference.plan(S, a, b, 4001), reference.plan(T, a, b, 4001))
+    assert 0 < apart <= reference.stability_bound(S, T)
+    for i, weight in enumerate(a):
+        rows = [[[p / weight for p in reference.softmax(scores, a, b)[i]]] for scores in (S, T)]
+        change = [t - s for s, t in zip(S[i], T[i], strict=True)]
+        assert 0 < reference.total_variation(*rows) <= math.tanh((max(change) - min(change)) / 4)
+    half, S, T = [0.5, 0.5], [[-0.5, 0.5], [0.5, -0.5]], [[0.5, -0.5], [-0.5, 0.5]]
+    apart = reference.total_variation(reference.plan(S, half, half, 101), reference.plan(T, half, half, 101))
+    assert apart == pytest.approx(reference.stability_bound(S, T))
+    assert apart > reference.stability_bound(S, T) / 2
+
+
+def test_scores_of_blocks(draw, law):
+    x, y = sorted(draw.random() for _ in range(6)), sorted(draw.random() for _ in range(5))
+    a, b = law(6), law(5)
+    weights = [torch.tensor(each, dtype=torch.float64) for each in (x, y, a, b)]
+    target = package.comonotone(*weights)
+    S = reference.block_scores(target.tolist(), x, y, a, b, 4, 1e-4, 1e-3)
+    close(S, package.block_kernel(*weights, target, m=4, tau=1e-4, floor=1e-3))
