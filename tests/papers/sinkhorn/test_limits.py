@@ -103,7 +103,7 @@ def test_logits_of_the_construction_factor_over_cells():
 
 
 def test_softmax_stays_on_the_tokens_that_are_there():
-    """`sk-conditional`: W_1 of laws on the tokens from a law beside them, by scipy; sending each atom home is as near."""
+    """`sk-conditional`: W_1 of laws on the tokens from one beside them, by scipy; sending each atom home is as near."""
     y, places = torch.tensor([0.1, 0.35, 0.9]).double(), torch.tensor([0.2, 0.5, 0.7, 0.9]).double()
     law = random(4, name="beside").softmax(dim=-1)
     gaps = (places.unsqueeze(-1) - y).abs()

@@ -56,7 +56,7 @@ def test_softmax_is_the_first_half_step_for_unequal_weights():
 
 
 def test_rows_make_a_conditional_law_and_rows_and_columns_a_coupling():
-    """`sk-kinds`: the sums of both, and softmax at scores that have the columns right already."""
+    """`sk-gibbs`: the sums of both, and softmax at scores that have the columns right already."""
     S, a, b = 2 * random(30, 4, 5), weights(30, 4), weights(30, 5, name="b")
     softmax, found = plan.half_steps(S, 1, a, b).exp(), solved(S, a, b)
     for each in (softmax, found.plan):
@@ -81,7 +81,7 @@ def test_offsets_leave_the_plan_and_row_offsets_leave_every_half_step():
 
 
 def test_log_ratio_bounds_total_variation_and_is_attained():
-    """`sk-log-ratio`."""
+    """`sk-hilbert` (a)."""
     p, q = (4 * random(2000, 5)).softmax(dim=-1), (4 * random(2000, 5, name="q")).softmax(dim=-1)
     bound = torch.tanh(theory.hilbert_distance(p.log(), q.log()) / 4)
     assert (total_variation(p, q) <= bound * (1 + 8 * EPS)).all()
@@ -92,7 +92,7 @@ def test_log_ratio_bounds_total_variation_and_is_attained():
 
 
 def test_birkhoff_contracts_and_no_smaller_factor_does():
-    """`sk-birkhoff`: random potentials stay below, and a search comes near."""
+    """`sk-hilbert`: random potentials stay below, and a search comes near."""
     S, u = random(300, 4, 5), 3 * random(2, 300, 5, name="u")
     image = torch.logsumexp(S.unsqueeze(0) + u.unsqueeze(-2), dim=-1)
     before, after = theory.hilbert_distance(*u), theory.hilbert_distance(*image)
@@ -136,7 +136,7 @@ def test_the_local_rate_is_the_second_eigenvalue_of_one_iteration():
 
 
 def test_over_relaxation_has_the_rate_of_the_theorem_and_none_is_faster():
-    """`sk-relaxed`: spectral radius of the linearised pair of steps, over a grid of omega."""
+    """Over-relaxation: spectral radius of the linearised pair of steps, over a grid of omega."""
     P = solved(1.5 * random(5, 4, name="relaxed")).plan
     hat, n = theory.normalised_plan(P), 5
 
@@ -155,7 +155,7 @@ def test_over_relaxation_has_the_rate_of_the_theorem_and_none_is_faster():
 
 
 def test_the_symmetric_iteration_halves_its_error_where_scores_are_inner_products():
-    """`sk-symmetric`: its derivative by automatic differentiation, and its steps, where Sinkhorn's own rate is slow."""
+    """Its derivative by automatic differentiation, and its steps, where Sinkhorn's own rate is slow."""
     x = 3 * random(7, 2, name="symmetric")
     S, a = x @ x.mT, weights(7)
     S = (S + S.mT) / 2
@@ -175,7 +175,7 @@ def test_the_symmetric_iteration_halves_its_error_where_scores_are_inner_product
 
 
 def test_the_temperature_bounds_cost_and_distance_from_independence():
-    """`sk-temperature`: against a linear program for unequal weights."""
+    """`sk-stability`: against a linear program for unequal weights."""
     C, a, b = random(5, 6).square(), weights(5), weights(6, name="b")
     least = -couplings.largest_mass(torch.ones(5, 6), C.max() - C, a, b) + C.max().item()
     entropies = [torch.special.entr(each).sum().item() for each in (a, b)]
