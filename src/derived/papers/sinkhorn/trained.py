@@ -544,6 +544,8 @@ EXPERIMENTS = (LearnedCouplings, Arms, EqualSeconds)
 
 # The table of all trained models.
 
+JOINT = 1 - (1 - stats.LEVEL) / 2  # of two arms, or two relations, together
+
 
 def table(learned: pd.DataFrame, fixed: pd.DataFrame, arms: pd.DataFrame, timed: pd.DataFrame, maps: pd.DataFrame):
     """What was compared, result and interval, one line each; rows of the five experiments."""
@@ -559,11 +561,11 @@ def table(learned: pd.DataFrame, fixed: pd.DataFrame, arms: pd.DataFrame, timed:
     lines = []
     for target, name in (("crossed", "half kept, half crossed"), ("comonotone", "order kept")):
         mean = shares.loc[target].mean()
-        gap = stats.mean(shares.loc[target, "softmax"] - shares.loc[target, "sinkhorn"])
+        gap = stats.mean(shares.loc[target, "softmax"] - shares.loc[target, "sinkhorn"], JOINT)
         both = f"Sinkhorn {mean['sinkhorn']:.3f}, softmax {mean['softmax']:.3f}"
         task = f"relation “{name}”, trained on 8 to 16 tokens, read at {longest['n'].max():.0f}"
         lines.append((task, "distance by rows, independence is 1", f"{both}; difference {words(gap)}"))
-        gap = stats.mean(100 * missed.loc[target, "softmax"])
+        gap = stats.mean(100 * missed.loc[target, "softmax"], JOINT)
         lines.append(("the same", "mass in wrong columns, per cent", f"softmax {words(gap, '.1f')}, Sinkhorn 0"))
         nothing = f"Sinkhorn {best[target, 'sinkhorn']:.3f}, softmax {best[target, 'softmax']:.3f}"
         lines.append(("the same, nothing trained", "fixed scores at the best temperature", nothing))
@@ -571,7 +573,7 @@ def table(learned: pd.DataFrame, fixed: pd.DataFrame, arms: pd.DataFrame, timed:
     cases = {"equal steps": gains(arms, "matching"), "equal seconds": {arm: even[arm] - even[1] for arm in (3, 5)}}
     cases["softmax three times the steps"] = gains(arms, "matching", longer=True)
     for case, gain in cases.items():
-        parts = [f"{half} half-steps {words(stats.mean(each), '+.1f', 100)}" for half, each in gain.items()]
+        parts = [f"{half} half-steps {words(stats.mean(each, JOINT), '+.1f', 100)}" for half, each in gain.items()]
         lines.append((f"matching, {case}", "points of accuracy over softmax", "; ".join(parts)))
     errors = 100 * wrong(maps).mean()
     shown = (
@@ -605,8 +607,10 @@ def learned_relations(rows: pd.DataFrame) -> Figure:
             color = NORMALISER_COLOURS[normaliser]
             drawn = draw_points(ax, part, "n", column, color, marker).sort_values("n")
             ax.plot(drawn["n"], drawn["value"], color=color, linewidth=0.8)
-            ends[f"{normaliser.capitalize()}, {name}", color] = float(drawn["value"].iloc[-1])
-            words.append(f"{normaliser}, {name}, {column}: {ends[f'{normaliser.capitalize()}, {name}', color]:.3f}")
+            end = float(drawn["value"].iloc[-1])
+            words.append(f"{normaliser}, {name}, {column}: {end:.3f}")
+            name = "both" if (column, normaliser) == ("missed", "sinkhorn") else name  # both are zero
+            ends[f"{normaliser.capitalize()}, {name}", color] = end
         places = apart([*ends.values()], 0.075 * np.ptp(ax.get_ylim()))
         for (name, color), place in zip(ends, places, strict=True):
             beside(ax, lengths[-1], place, name, color)
