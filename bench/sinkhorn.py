@@ -1,6 +1,6 @@
 """Race of Sinkhorn: ``python bench/sinkhorn.py [--quick] [--keep]``.
 
-``sinkhorn_kernel`` against POT on an entropic problem of points in space. What is equal is the error of the marginals
+``sinkhorn`` against POT on an entropic problem of points in space. What is equal is the error of the marginals
 that is really reached, read off the plans: POT's own threshold is an L2 norm, looked at every ten iterations.
 """
 
@@ -10,7 +10,7 @@ from race import Race, command, require
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
+from derived.papers.sinkhorn.model.plan import sinkhorn
 
 EPSILON, ERROR, MOST = 0.1, 1e-6, 5000
 
@@ -22,8 +22,8 @@ def build(B: int, n: int) -> Tensor:
 
 
 def ours(cost: Tensor) -> Tensor:
-    """sinkhorn_kernel, one batch"""
-    return sinkhorn_kernel(cost / -EPSILON, tol=ERROR, max_iterations=MOST).plan
+    """sinkhorn, one batch"""
+    return sinkhorn(cost / -EPSILON, tol=ERROR, max_iterations=MOST).plan
 
 
 def peer(cost: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from derived.lab.record import Record, load, results_root
 from derived.lab.study import Study, ledger, staleness
 
 # Of these every float is what a clock says (seconds; the units of their claims are ratios of times).
-CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead"), ("sinkhorn", "AttentionTime")}
+CLOCKS = {("cactus", "SamplerTime"), ("hierarchical_kernel", "Overhead")}
 RECORDED = sorted(path.parts[-4:-1] for path in results_root().glob("*/*/*/record.json"))
 
 

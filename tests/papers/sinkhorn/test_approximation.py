@@ -8,12 +8,12 @@ import torch
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.sinkhorn import approximation
-from derived.papers.sinkhorn.approximation import BlockPlans, Blocks, problems
+from derived.papers.sinkhorn.approximation import Blocks, problems
 from derived.papers.sinkhorn.data.points import coupling_problems, random_weights
 from derived.papers.sinkhorn.model.blocks import block_bound, block_kernel, block_plan, conditional_kernel, hats
 from derived.papers.sinkhorn.model.couplings import crossed
 
-EXPERIMENTS = (Blocks, BlockPlans)
+EXPERIMENTS = (Blocks,)
 
 
 @pytest.fixture

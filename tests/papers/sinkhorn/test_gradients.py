@@ -1,4 +1,4 @@
-"""Topic gradients: the implicit derivative against gradcheck, a dense solve and autograd; what a detach loses."""
+"""Derivatives: the implicit derivative against gradcheck, a dense solve and autograd; what a detach loses."""
 
 import warnings
 
@@ -6,16 +6,21 @@ import pytest
 import torch
 from torch import Tensor
 
+from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.data.points import random_weights
-from derived.papers.sinkhorn.gradients import Truncated, gradient
 from derived.papers.sinkhorn.model import backward
-from derived.papers.sinkhorn.model.attention import attention_weights
+from derived.papers.sinkhorn.model.attention import SinkhornTransformer, attention_weights, sinkhorn_attention
 from derived.papers.sinkhorn.model.backward import implicit_vjp, sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import half_steps, sinkhorn
 
-EXPERIMENTS = (Truncated,)
 EXACT = {"tol": 1e-14, "max_iterations": 4000}
+
+
+def gradient(plan_of, scores: Tensor, W: Tensor) -> Tensor:
+    """d <W, P(S)> / dS."""
+    leaf = scores.detach().clone().requires_grad_()
+    return torch.autograd.grad((W * plan_of(leaf)).sum(), leaf)[0]
 
 
 def problems(*shape: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -137,25 +142,12 @@ def test_a_detach_changes_the_derivative_and_not_the_plan():
 
 
 def test_the_detached_derivative_is_that_of_softmax_at_the_frozen_potential():
-    """Rows see g as a constant: dP = P (dS - <dS>_row), whatever the number of half-steps."""
+    """`sk-detached`: rows see g as a constant: dP = P (dS - <dS>_row), whatever the number of half-steps."""
     scores, _, _ = problems(4, 4)
     W = torch.randn(4, 4, generator=stream(0, "frozen"), dtype=torch.float64)
     cut = gradient(lambda S: half_steps(S, 7, detach_columns=True).exp(), scores, W)
     plan = half_steps(scores, 7).exp()
     assert (cut - plan * (W - 4 * (plan * W).sum(dim=-1, keepdim=True))).abs().max() < 1e-15
-
-
-def test_unrolling_tends_to_the_implicit_derivative(rows):
-    table = rows[Truncated].query("method == 'unrolled'").groupby("num_half_steps")["limit_error"].max()
-    assert table[81] < 1e-3 < table[3]
-    assert (rows[Truncated].query("method == 'detached'")["limit_error"] > 0.02).all()
-
-
-def test_it_is_not_differentiated_twice():
-    S = torch.zeros(2, 2, dtype=torch.float64, requires_grad=True)
-    (first,) = torch.autograd.grad((sinkhorn_plan(S) ** 2).sum(), S, create_graph=True)
-    with pytest.raises(RuntimeError):
-        first.sum().backward()
 
 
 def test_a_limit_that_was_not_reached_is_said():
@@ -170,3 +162,81 @@ def test_a_limit_that_was_not_reached_is_said():
         sinkhorn_plan(scores / 8)
         sinkhorn_plan((scores / 8).float())
         attention_weights(scores, 3)
+
+
+@pytest.mark.parametrize("num", [1, 2, 3, 5, None])
+@pytest.mark.parametrize("masked", [False, True])
+def test_padding_by_weights_has_the_gradient_of_the_text_without_padding(num, masked):
+    """Faults 2: NaN in every gradient, by a division and by ln 0, both under a torch.where."""
+    scores, W = torch.randn(2, 3, 3, generator=stream(0, "padding"), dtype=torch.float64)
+    padded = torch.full((5, 5), -torch.inf if masked else 0.7, dtype=torch.float64)
+    padded[:3, :3] = scores
+    keep = torch.tensor([1.0, 1, 1, 0, 0], dtype=torch.float64)
+    found = []
+    for table, kept in ((scores, keep[:3]), (padded, keep)):
+        leaf, mass = table.clone().requires_grad_(), kept.clone().requires_grad_()
+        weights = mass / mass.sum()
+        if num == 2:
+            A = half_steps(leaf, num, weights, weights).exp()
+        else:
+            A = attention_weights(leaf, num, weights, weights)
+        found.append(torch.autograd.grad((W * A[:3, :3]).sum(), (leaf, mass)))
+    (alone, of_mass), (inside, of_padded) = found
+    assert (inside[:3, :3] - alone).abs().max() < 1e-9
+    assert not inside[3:].any()
+    assert not inside[:, 3:].any()
+    assert (of_padded[:3] - of_mass).abs().max() < 1e-6
+    assert of_padded.isfinite().all()
+
+
+@pytest.mark.parametrize("num", [1, 3, None])
+def test_a_padded_text_trains_a_transformer_as_the_text_alone(num):
+    net = SinkhornTransformer(3, 2, num_half_steps=num, width=8, depth=1, draws=Draws(dtype=torch.float64))
+    x = torch.randn(1, 1, 5, 3, generator=stream(0, "padded text"), dtype=torch.float64)
+    keep, grads = torch.tensor([[[1.0, 1, 1, 0, 0]]], dtype=torch.float64), []
+    for text, weights in ((x[:, :, :3], None), (x, keep / 3)):
+        net.zero_grad()
+        net(text, weights)[:, :, :3].square().sum().backward()
+        grads.append(torch.cat([each.grad.flatten() for each in net.parameters()]))
+    assert (grads[0] - grads[1]).abs().max() < 1e-6
+
+
+def test_a_second_derivative_raises_on_three_roads_and_the_half_steps_have_it():
+    S = torch.randn(3, 3, generator=stream(0, "twice"), dtype=torch.float64).requires_grad_()
+    W = torch.randn(3, 3, generator=stream(0, "twice W"), dtype=torch.float64)
+    roads = {
+        "the scores reach the loss twice": lambda leaf, P: (P(leaf) * leaf).sum(),
+        "the scores are a curved map of the leaf": lambda leaf, P: (W * P(leaf**2)).sum(),
+        "the scores are linear in the leaf": lambda leaf, P: (W * P(leaf)).sum(),
+    }
+    for name, road in roads.items():
+        (first,) = torch.autograd.grad(road(S, sinkhorn_plan), S, create_graph=True)
+        with pytest.raises(RuntimeError, match=r"half_steps\(scores, num"):
+            first.sum().backward()
+        with pytest.raises(RuntimeError, match="half_steps"):
+            torch.autograd.functional.hessian(lambda leaf, road=road: road(leaf, sinkhorn_plan), S.detach())
+        slope = torch.autograd.grad(road(S, lambda leaf: half_steps(leaf, 401).exp()), S)[0]
+        assert (slope - first).abs().max() < 1e-9, name
+    assert torch.autograd.gradgradcheck(lambda leaf: half_steps(leaf, 5).exp(), S)
+    plan = torch.full((2, 2), 0.25, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="differentiated again"):
+        implicit_vjp(plan, torch.eye(2).double())[0].sum().backward()
+
+
+def test_the_second_derivative_of_two_tokens_is_known():
+    """d^2 P_11 / dS_11^2 = s (1 - s)(1 - 2 s) / 8 at s = logistic(cross-difference / 2)."""
+    S = torch.tensor([[0.7, -0.4], [0.1, 0.5]], dtype=torch.float64)
+    hessian = torch.autograd.functional.hessian(lambda leaf: half_steps(leaf, 401).exp()[0, 0], S)
+    s = torch.sigmoid((S[0, 0] + S[1, 1] - S[0, 1] - S[1, 0]) / 2)
+    assert abs(hessian[0, 0, 0, 0] - s * (1 - s) * (1 - 2 * s) / 8) < 1e-10
+
+
+@pytest.mark.parametrize("num", [1, 3, None])
+def test_values_and_gradients_of_attention_do_not_depend_on_the_order_in_memory(num):
+    q, k, v = torch.randn(3, 4, 2, 5, generator=stream(0, "strides"), dtype=torch.float64)
+    turned = [each.transpose(0, 1).requires_grad_() for each in (q, k, v)]
+    plain = [each.transpose(0, 1).contiguous().requires_grad_() for each in (q, k, v)]
+    one, other = (sinkhorn_attention(*each, num_half_steps=num) for each in (turned, plain))
+    assert (one - other).abs().max() < 1e-12
+    grads = [torch.autograd.grad(out.square().sum(), inputs) for out, inputs in ((one, turned), (other, plain))]
+    assert all((x - y).abs().max() < 1e-8 for x, y in zip(*grads, strict=True))

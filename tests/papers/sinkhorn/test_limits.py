@@ -49,7 +49,7 @@ def test_blocks_make_a_coupling_near_the_target(m):
 
 @pytest.mark.parametrize("tau", [1e-6, 1e-3, 0.1])
 def test_sinkhorn_repairs_what_tau_breaks(tau):
-    """`sk-repair`: KL and TV from the block plan; at tau = 0.1 the kernel's own marginals are visibly wrong."""
+    """`sk-blocks`: KL and TV from the block plan; at tau = 0.1 the kernel's own marginals are visibly wrong."""
     x, y, a, b = texts(name="repair")
     m, floor = 4, 1e-3
     target = couplings.comonotone(x, y, a, b)
@@ -103,7 +103,7 @@ def test_logits_of_the_construction_factor_over_cells():
 
 
 def test_softmax_stays_on_the_tokens_that_are_there():
-    """`sk-support`: W_1 of laws on the tokens from a law beside them, by scipy; sending each atom home is as near."""
+    """`sk-conditional`: W_1 of laws on the tokens from one beside them, by scipy; sending each atom home is as near."""
     y, places = torch.tensor([0.1, 0.35, 0.9]).double(), torch.tensor([0.2, 0.5, 0.7, 0.9]).double()
     law = random(4, name="beside").softmax(dim=-1)
     gaps = (places.unsqueeze(-1) - y).abs()
@@ -146,24 +146,8 @@ def test_every_coupling_is_as_far_from_the_sink(n):
     assert couplings.total_variation(plan.half_steps(beta, 1).exp(), sink) < 1e-9
 
 
-def test_plans_have_the_rank_of_the_head_and_reach_permutations():
-    """`sk-rank`."""
-    for d in (1, 2, 4):
-        q, k = random(9, d, name=f"q{d}"), random(7, d, name=f"k{d}")
-        scaled = (q @ k.mT).exp()  # matrix scaling written out, so that ln P is not the scores by construction
-        for _ in range(3000):
-            scaled = scaled / scaled.sum(dim=0) / 7
-            scaled = scaled / scaled.sum(dim=1, keepdim=True) / 9
-        values = torch.linalg.svdvals(theory.double_centre(scaled.log()))
-        assert (values > 1e-9 * values[0]).sum() == d
-    angle = 2 * math.pi * torch.arange(7, dtype=torch.float64) / 7
-    keys, order = torch.stack([angle.cos(), angle.sin()], dim=-1), torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    cold = plan.sinkhorn(60 * keys[order] @ keys.mT, tol=1e-8, max_iterations=5000).plan
-    assert cold[torch.arange(7), order].sum() > 0.999
-
-
 def test_a_causal_coupling_of_equal_weights_is_diagonal():
-    """`sk-causal` (a), (b): by linear programs, and the order-keeping coupling where one exists."""
+    """`sk-sink` (a), (b): by linear programs, and the order-keeping coupling where one exists."""
     a, lower = random(5).softmax(dim=-1), torch.ones(5, 5).tril()
     assert couplings.largest_mass(lower, lower - torch.eye(5), a, a) == pytest.approx(0, abs=1e-9)
     b = a.clone()
@@ -176,7 +160,7 @@ def test_a_causal_coupling_of_equal_weights_is_diagonal():
 
 
 def test_the_causal_iteration_of_two_tokens_is_known():
-    """`sk-causal` (c)."""
+    """`sk-sink` (c)."""
     x0 = 0.37
     masked = torch.tensor([[1.0, 0.0], [x0, 1 - x0]], dtype=torch.float64).log()
     way = plan.iterates(masked, HALF, HALF)
@@ -206,7 +190,7 @@ def test_the_optimal_plan_jumps_and_the_entropic_one_does_not():
 
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (2, 2), (3, 4)])
 def test_the_derivative_of_a_plan(n, m):
-    """`sk-vjp`: against a dense solve and differences. `sk-jacobian`: symmetry, signs, rank."""
+    """`sk-vjp`: against a dense solve and differences. `sk-vjp`: symmetry, signs, rank."""
     S = random(n, m)
     a, b = random(n, name="a").softmax(dim=-1), random(m, name="b").softmax(dim=-1)
     P, bar = plan.sinkhorn(S, a, b, tol=1e-14, max_iterations=4000).plan, random(n, m, name="bar")
@@ -266,34 +250,13 @@ def test_sinkhorns_drift_is_a_gradient_and_that_of_softmax_is_not():
 @pytest.mark.parametrize("normaliser", flows.NORMALISERS)
 @pytest.mark.parametrize("width", [0.1, 0.6])
 def test_drifts_are_slopes_of_logarithms(normaliser, width):
-    """`sk-tweedie`: quadrature of the barycentre against the slope by Fourier series, at small and large bandwidth."""
+    """SK-16.b: quadrature of the barycentre against the slope by Fourier series, at small and large bandwidth."""
     found = flows.limit_drift(width, normaliser)
     torch.testing.assert_close(found.drift / width**2, found.slope, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("normaliser", flows.NORMALISERS)
-def test_gaussian_drifts_are_known_and_tend_to_one_and_one_half(normaliser):
-    """`sk-heat`: against a plan of a discretised density, and the limit with its order."""
-    epsilon, variance = 0.5, 1.3
-    x = torch.linspace(-7, 7, 281, dtype=torch.float64)
-    a = torch.exp(-x.square() / (2 * variance))
-    a = a / a.sum()
-    scores = -(x.unsqueeze(-1) - x).square() / (2 * epsilon)
-    if normaliser == "softmax":
-        P = plan.half_steps(scores, 1, a, a).exp()
-    else:
-        P = plan.sinkhorn(scores, a, a, tol=1e-13, max_iterations=2000).plan
-    drift = (P @ x) / a - x
-    at = 160  # x = 1
-    expected = flows.gaussian_drift(epsilon, variance, normaliser) * x[at]
-    assert drift[at].item() == pytest.approx(expected.item(), abs=1e-10)
-    limit = {"softmax": 1.0, "sinkhorn": 0.5}[normaliser]
-    gaps = [abs(flows.gaussian_drift(each, 1.0, normaliser) / -each - limit) for each in (1e-2, 1e-3)]
-    assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.05)
-
-
 def test_narrow_kernels_on_the_circle_tend_to_the_same():
-    """`sk-heat` (b), for a density that is no Gaussian; the two normalisers are told apart."""
+    """SK-16.b (b), for a density that is no Gaussian; the two normalisers are told apart."""
     for normaliser, limit in (("softmax", 1.0), ("sinkhorn", 0.5)):
         found = flows.limit_drift(0.05, normaliser)
         ratio = (found.drift / 0.05**2 / found.score)[found.score.abs() > 0.2]
@@ -305,7 +268,6 @@ def test_narrow_kernels_on_the_circle_tend_to_the_same():
     [
         (lambda: flows.limit_drift(0.01, "softmax"), "give a width from"),
         (lambda: flows.limit_drift(0.2, "hardmax"), "give one of 'softmax', 'sinkhorn'"),
-        (lambda: flows.gaussian_drift(0.0, 1.0, "softmax"), "epsilon = 0"),
         (lambda: flows.softmax_drift(torch.zeros(2, 1), epsilon=-1.0), "epsilon = -1"),
     ],
 )

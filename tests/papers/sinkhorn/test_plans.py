@@ -1,6 +1,7 @@
 """Topic plans: what Sinkhorn's iteration returns, in three ways of computing it, and what it refuses."""
 
 import math
+import warnings
 from itertools import islice
 
 import numpy as np
@@ -11,8 +12,8 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.data.points import random_weights
-from derived.papers.sinkhorn.model.attention import sinkhorn_attention
-from derived.papers.sinkhorn.model.kernel import sinkhorn_kernel
+from derived.papers.sinkhorn.model.attention import attention_weights, sinkhorn_attention
+from derived.papers.sinkhorn.model.couplings import largest_mass
 from derived.papers.sinkhorn.model.plan import (
     entropic_plan,
     half_steps,
@@ -66,10 +67,9 @@ def newton_plan(scores: Tensor, a: Tensor, b: Tensor, steps: int = 60) -> Tensor
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (1, 1, 1), (1, 2, 3), (2, 3, 5, 4)])
-@pytest.mark.parametrize("solve", [sinkhorn, sinkhorn_kernel])
-def test_marginals_of_every_shape(shape, solve):
+def test_marginals_of_every_shape(shape):
     scores, a, b = problems(*shape)
-    result = solve(scores, a, b, tol=1e-12, max_iterations=5000)
+    result = sinkhorn(scores, a, b, tol=1e-12, max_iterations=5000)
     assert result.converged
     assert result.residual.shape == shape[:-2]
     assert near(result.plan.sum(dim=-1), a, 1e-11)
@@ -81,32 +81,13 @@ def test_three_ways_to_one_plan():
     scores, a, b = problems(4, 7, 5)
     plan = sinkhorn(scores, a, b, **EXACT).plan
     assert near(plan, sinkhorn(scores, a, b, omega=1.3, **EXACT).plan)
-    assert near(plan, sinkhorn_kernel(scores, a, b, **EXACT).plan)
     assert near(plan, half_steps(scores, 801, a, b).exp())
     assert near(plan, torch.stack([newton_plan(*each) for each in zip(scores, a, b, strict=True)]))
-
-
-@pytest.mark.parametrize("shape", [(130, 128), (1, 130, 128), (2, 3, 130, 128), (2, 5, 4)])
-def test_the_kernels_result_is_whole_and_its_scores_are_left_alone(shape):
-    """One table, a batch of one, tables too large to be solved side by side, and small ones."""
-    scores, a, b = problems(*shape)
-    before = scores.clone()
-    found = sinkhorn_kernel(scores, a, b, **EXACT)
-    assert torch.equal(scores, before)
-    assert (found.f.shape, found.g.shape, found.residual.shape) == (a.shape, b.shape, shape[:-2])
-    assert near(found.log_plan.exp(), found.plan)
-    assert near(found.plan, sinkhorn(scores, a, b, **EXACT).plan)
 
 
 def test_the_transposed_problem_has_the_transposed_plan():
     scores, a, b = problems(3, 6, 4)
     assert near(sinkhorn(scores, a, b, **EXACT).plan.mT, sinkhorn(scores.mT, b, a, **EXACT).plan)
-
-
-def test_the_kernel_reads_scores_in_any_order_in_memory():
-    scores, a, b = problems(2, 3, 6, 4)
-    turned = sinkhorn_kernel(scores.transpose(0, 1), a.transpose(0, 1), b.transpose(0, 1), **EXACT)
-    assert near(turned.plan.transpose(0, 1), sinkhorn_kernel(scores, a, b, **EXACT).plan)
 
 
 def test_permuted_tokens_and_single_problems():
@@ -123,10 +104,10 @@ def test_a_token_of_weight_zero_is_as_good_as_absent():
     a, b = a / a.sum(), b / b.sum()
     kept = torch.tensor([0, 1, 3, 4])
     alone = sinkhorn(scores[kept][:, 1:], a[kept], b[1:], **EXACT).plan
-    for found in (sinkhorn(scores, a, b, **EXACT), sinkhorn_kernel(scores, a, b, **EXACT)):
-        assert near(found.plan[kept][:, 1:], alone)
-        assert not found.plan[2].any()
-        assert not found.plan[:, 0].any()
+    found = sinkhorn(scores, a, b, **EXACT)
+    assert near(found.plan[kept][:, 1:], alone)
+    assert not found.plan[2].any()
+    assert not found.plan[:, 0].any()
     softmax = half_steps(scores, 1, a, b).exp()
     assert not softmax[:, 0].any()
     assert near(softmax.sum(dim=-1), a)
@@ -151,12 +132,11 @@ def test_an_iteration_is_two_half_steps():
 
 def test_a_result_never_pretends():
     scores, a, b = problems(2, 6, 6)
-    for solve in (sinkhorn, sinkhorn_kernel):
-        result = solve(4 * scores, a, b, tol=1e-10, max_iterations=2)
-        assert not result.converged
-        assert result.iterations == 2
-        assert near(result.residual, (result.plan.sum(dim=-2) - b).abs().sum(dim=-1))
-        assert float(result.residual.max()) > 1e-3
+    result = sinkhorn(4 * scores, a, b, tol=1e-10, max_iterations=2)
+    assert not result.converged
+    assert result.iterations == 2
+    assert near(result.residual, (result.plan.sum(dim=-2) - b).abs().sum(dim=-1))
+    assert float(result.residual.max()) > 1e-3
 
 
 def test_one_potential_for_symmetric_scores():
@@ -179,18 +159,6 @@ def test_cold_plans_are_assignments_and_hot_ones_independent():
     assert float(cold[rows, columns].sum()) > 0.9  # a second assignment costs little more
     _, a, b = problems(6, 6)
     assert near(entropic_plan(cost, 1e9, a, b).plan, a.unsqueeze(-1) * b, 1e-8)
-
-
-def test_the_kernel_is_absorbed_where_it_would_underflow():
-    x, y = torch.rand(2, 6, generator=stream(0, "absorb"), dtype=torch.float64)
-    offsets = torch.linspace(20, 60, 6, dtype=torch.float64)
-    cost = (x.unsqueeze(-1) - y).square() + offsets + offsets.unsqueeze(-1)
-    assert not torch.exp(-cost / 0.02).any()
-    facts = {"tol": 1e-10, "max_iterations": 3000}
-    slow, fast = entropic_plan(cost, 0.02, **facts), sinkhorn_kernel(-cost / 0.02, **facts)
-    assert slow.converged
-    assert fast.converged
-    assert near(slow.plan, fast.plan, 1e-8)
 
 
 def test_costs_all_raised_leave_the_plan_where_the_whole_kernel_is_zero():
@@ -252,12 +220,16 @@ BAD = {
     r"\+inf": lambda: sinkhorn(torch.tensor([[math.inf, 0.0]])),
     "row 1 has weight": lambda: sinkhorn(torch.tensor([[0.0, 0.0], [-math.inf, -math.inf]])),
     "column 0 has weight": lambda: sinkhorn(torch.tensor([[-math.inf, 0.0], [-math.inf, 0.0]])),
-    "No causal couplings": lambda: sinkhorn(torch.zeros(3, 3), mask=torch.ones(3, 3).tril().bool()),
+    "What equal weights forbid": lambda: sinkhorn(torch.zeros(3, 3), mask=torch.ones(3, 3).tril().bool()),
     "only coupling is diagonal": lambda: half_steps(torch.zeros(3, 3), 2, mask=torch.ones(3, 3).triu().bool()),
     "max_iterations": lambda: sinkhorn(torch.zeros(2, 2), max_iterations=-1),
-    "tol": lambda: sinkhorn_kernel(torch.zeros(2, 2), tol=0),
+    "tol": lambda: sinkhorn(torch.zeros(2, 2), tol=0),
     "omega": lambda: sinkhorn(torch.zeros(2, 2), omega=2.0),
     "num = 0": lambda: half_steps(torch.zeros(2, 2), 0),
+    "g is not finite": lambda: sinkhorn(torch.zeros(2, 2), g=torch.tensor([0.0, -math.inf])),
+    "f is not finite": lambda: sinkhorn(torch.zeros(2, 2), f=torch.tensor([0.0, math.nan])),
+    "descent": lambda: entropic_plan(torch.eye(2), 0.1, descent=1.0),
+    "q, k and v are float16, float32, float32": lambda: sinkhorn_attention(HALF.half()[:, None], *2 * [HALF[:, None]]),
     "epsilon": lambda: entropic_plan(torch.zeros(2, 2), 0.0),
     "rounding of torch.float32": lambda: entropic_plan(torch.ones(2, 2), 1e-9),
     "the scores or the mask have NaN": lambda: entropic_plan(torch.full((2, 2), math.nan), 0.1),
@@ -282,7 +254,7 @@ def test_the_coldest_temperature_is_that_at_which_rounding_moves_ln_p_by_a_tenth
 def test_a_batch_hides_no_causal_mask():
     causal, full = torch.ones(3, 3).tril().bool(), torch.ones(3, 3).bool()
     for masks in ((causal, causal.mT), (causal, full), (full, causal.mT)):
-        with pytest.raises(ValueError, match="No causal couplings"):
+        with pytest.raises(ValueError, match="What equal weights forbid"):
             sinkhorn(torch.zeros(2, 3, 3), mask=torch.stack(masks))
 
 
@@ -329,3 +301,50 @@ def test_a_padded_row_needs_weight_zero():
     scores = torch.tensor([[0.0, 1.0], [-math.inf, -math.inf]])
     plan = sinkhorn(scores, torch.tensor([1.0, 0.0])).plan
     assert near(plan.sum(dim=-2), HALF, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("num", [1, 3, None])
+def test_rows_of_attention_sum_to_one_however_large_the_scores_are(dtype, num):
+    scores = 1e6 * torch.randn(7, 7, generator=stream(0, "huge"), dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the limit is not reached; rows are right all the same
+        A = attention_weights(scores, num, max_iterations=20) if num is None else attention_weights(scores, num)
+    assert (A.sum(dim=-1) - 1).abs().max() <= 8 * torch.finfo(dtype).eps
+
+
+def test_a_warm_start_saves_iterations_and_leaves_the_plan():
+    scores, a, b = problems(6, 5)
+    before = sinkhorn(2 * scores, a, b, **EXACT)
+    moved = 2 * scores + 1e-3 * torch.randn(6, 5, generator=stream(0, "moved"), dtype=torch.float64)
+    cold = sinkhorn(moved, a, b, tol=1e-6)
+    for start in ({"g": before.g}, {"f": before.f}, {"f": before.f, "g": before.g}):
+        warm = sinkhorn(moved, a, b, tol=1e-6, **start)
+        assert warm.iterations < cold.iterations / 1.5
+        assert near(warm.plan, cold.plan, 1e-4)
+    assert sinkhorn(2 * scores, a, b, f=before.f, tol=1e-9).iterations == 0
+
+
+def test_a_warm_start_knows_no_weight_of_zero():
+    scores, a, b = problems(4, 3)
+    b = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)
+    first = sinkhorn(scores, a, b, **EXACT)
+    assert first.g[2] == -math.inf
+    assert near(sinkhorn(scores, a, b, f=first.f, g=first.g, **EXACT).plan, first.plan)
+    with pytest.raises(ValueError, match="g is not finite"):
+        sinkhorn(scores, a, g=first.g)
+
+
+def test_a_temperature_that_descends_reaches_the_cold_plan_in_fewer_iterations():
+    """Unequal weights, one of them zero; the least cost by a linear program."""
+    x, y = torch.rand(2, 8, 2, generator=stream(0, "descent"), dtype=torch.float64)
+    _, a, b = problems(8, 8)
+    a = torch.cat([a[:7] / a[:7].sum(), a.new_zeros(1)])
+    cost, facts = torch.cdist(x, y).square(), {"tol": 1e-6, "max_iterations": 100_000}
+    straight = entropic_plan(cost, 2e-3, a, b, **facts)
+    down = entropic_plan(cost, 2e-3, a, b, descent=0.5, **facts)
+    assert down.converged
+    assert down.iterations < straight.iterations
+    assert near(down.plan, straight.plan, 1e-3)
+    least = float(cost.max()) - largest_mass(torch.ones(8, 8), cost.max() - cost, a, b)
+    assert -1e-4 <= float((cost * down.plan).sum()) - least <= 2e-3 * float(torch.special.entr(b).sum()) + 1e-4

@@ -1,7 +1,8 @@
 """Sinkhorn attention and contextual relations (Fraiman, arXiv 2603.25860; Sander et al. 2022).
 
-Read ``model/plan.py`` first: one iteration, from which softmax, Sinkhorn's plan and its half-steps are made.
-``model/blocks.py`` builds the approximator of the main theorem, the topics (``rates``, ``trained``, …) run what no theorem decides.
+Read ``reference.py`` first, then ``model/plan.py``: one iteration, from which softmax, Sinkhorn's plan and its
+half-steps are made. ``model/blocks.py`` builds the approximator of the main theorem; experiment, claims and figure of a
+topic stand together in ``plans``, ``rates``, ``relations``, ``approximation``, ``flows``, ``trained`` and ``real``.
 
 Three tokens whose scores all prefer the first. Softmax lets it receive nearly everything; Sinkhorn gives every token as
 much as it gives:
@@ -24,7 +25,6 @@ __getattr__, __dir__, __all__ = face.attach(
         "model.backward": ["implicit_vjp", "sinkhorn_plan"],
         "model.blocks": ["block_bound", "block_kernel", "conditional_kernel"],
         "model.couplings": ["comonotone", "coupling_w1", "crossed"],
-        "model.kernel": ["sinkhorn_kernel"],
         "model.plan": ["entropic_plan", "half_steps", "sinkhorn", "sinkhorn_symmetric"],
         "model.theory": ["birkhoff_coefficient", "hilbert_distance", "local_rate"],
     },

@@ -10,17 +10,18 @@ W_1      w1      between the target and the plan of the block kernel            
 from dataclasses import dataclass
 from typing import ClassVar
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import torch
-from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
 from torch import Tensor
 
 from derived.lab import measure
 from derived.lab.claims import at_least, computed, on_page
 from derived.lab.experiment import Experiment, rows
-from derived.lab.plot import BLUE, DASHED, GREEN, RED, SEQUENTIAL, beside, largest, panel_label, plain_log, points
+from derived.lab.explorer import sliders
+from derived.lab.plot import MUTED
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 
@@ -92,31 +93,6 @@ class Blocks(Experiment):
         return coupling_w1(sinkhorn(scores, a, b, tol=1e-8, max_iterations=self.iterations).plan, target, x, y)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockPlans(Experiment):
-    """Heat maps: the crossed relation of two texts of evenly spaced tokens, and what its blocks make of it.
-
-    Rows: m (0: the relation itself), i, j, x, y, P, w1.
-    """
-
-    n: int = 20
-    m: tuple[int, ...] = (0, 2, 4, 8, 16)
-
-    tiny: ClassVar = {"n": 6, "m": (0, 2, 4)}
-
-    def conditions(self) -> list[dict]:
-        return [{"m": m} for m in self.m]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        m, n = condition["m"], self.n
-        x = (torch.arange(n, dtype=torch.float64) + 0.5) / n
-        a = torch.full_like(x, 1 / n)
-        target = crossed(x, x, a, a)
-        plan = sinkhorn(block_kernel(x, x, a, a, target, m), tol=1e-8, max_iterations=3000).plan if m else target
-        w1 = coupling_w1(plan, target, x, x) if m else 0.0
-        return rows({("i", "x"): (range(n), x), ("j", "y"): (range(n), x)}, {"P": plan}).assign(w1=w1)
-
-
 # Claims: SK-7 and SK-9: the universal approximator, rebuilt from blocks. Written before the run.
 
 
@@ -131,23 +107,6 @@ def exponent(column: str = "w1") -> measure.Measure:
     return least
 
 
-BOUNDS = (
-    on_page(
-        "SK-7.a",
-        plain="Every continuous rule that couples two texts is approximated, however well, by normalising the rows and columns of one table of scores, which continuous maps compute.",
-        source="paper",
-        where="abstract of v1 and v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
-    ),
-    on_page("SK-7.c"),
-    on_page(
-        "SK-9.a",
-        plain="Every continuous rule that gives each token a distribution over its context is approximated, however well, by normalising the rows of one table of scores, which continuous maps compute.",
-        source="paper",
-        where="abstract of v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
-    ),
-    on_page("SK-9.b"),
-)
-
 FALL = computed(
     "SK-7.b",
     r"From $M=2$ to $M=16$ the distance from the target falls like $M^{-e}$ with $e$ at least $\frac34$, for every target tried.",
@@ -161,62 +120,64 @@ FALL = computed(
     control=exponent("alone"),
 )
 
+CLAIMS = (
+    on_page(
+        "SK-7.a",
+        plain="Every continuous rule that couples two texts is approximated, however well, by normalising the rows and columns of one table of scores, which continuous maps compute.",
+        source="paper",
+        where="abstract of v1 and v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
+    ),
+    on_page(
+        "SK-9.a",
+        plain="Every continuous rule that gives each token a distribution over its context is approximated, however well, by normalising the rows of one table of scores, which continuous maps compute.",
+        source="paper",
+        where="abstract of v3; bound and proof ours; that a transformer can compute the scores is cited (Furuya et al. 2025), not proved here",
+    ),
+    FALL,
+)
+EXPERIMENTS = (Blocks,)
 
-# Figures: The construction at work: rows in, a figure with its alt text as label out.
-#
-# mark                 meaning
-# sequential colours   mass of a plan over that of an even one
-# blue, red, green     order-keeping, crossed, hidden-cost target
-# dashed               the proven bound
 
-TARGETS = {
-    "comonotone": ("order kept", BLUE, "o"),
-    "crossed": ("crossed", RED, "s"),
-    "hidden": ("hidden cost", GREEN, "^"),
-}
+# Explorer: a target in the shape of an X, rebuilt from M cells a side.
 
 
-def block_plans(rows: pd.DataFrame) -> Figure:
-    """Heat maps of a target and its approximations; rows of ``BlockPlans``."""
-    rows = largest(rows)
-    cells = sorted(rows["m"].unique())
-    figure, axes = plt.subplots(1, len(cells), figsize=(8.6, 2.2), sharey=True)
-    n = rows["i"].max() + 1
-    high, words = n * n * rows["P"].max() / 2, []
-    for ax, m in zip(axes, cells, strict=True):
-        part = rows[rows["m"] == m]
-        table = part.pivot(index="x", columns="y", values="P") * n * n
-        ax.imshow(table, cmap=SEQUENTIAL, origin="lower", extent=(0, 1, 0, 1), vmin=0, vmax=high)
-        w1 = part["w1"].iloc[0]
-        panel_label(ax, "target" if m == 0 else f"$M={m}$, $W_1={w1:.2f}$")
-        ax.set(xlabel="$y$", xticks=[0, 1], yticks=[0, 1])
-        words += [f"{w1:.3f} for M = {m}"] if m else []
-    axes[0].set(ylabel="$x$")
-    figure.set_label(
-        f"Heat maps of a coupling in the shape of an X and of {len(cells) - 1} approximations of it, ever sharper. "
-        f"Distance from the target: {', '.join(words)}."
+def rebuilt(n: int = 20, cells: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)) -> go.Figure:
+    """One slider, the number of cells: the crossed relation, its construction, and W_1 against the bound."""
+    x = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+    a = torch.full_like(x, 1 / n)
+    target = crossed(x, x, a, a)
+    drawn = {}
+    for m in cells:
+        plan = sinkhorn(block_kernel(x, x, a, a, target, m), tol=1e-6, max_iterations=2000).plan
+        drawn[(m,)] = plan, [coupling_w1(plan, target, x, x), min(block_bound(m, 1e-6, 1e-3), 2**0.5)]
+    figure = make_subplots(rows=2, cols=2, specs=[[{}, {}], [{"colspan": 2}, None]], row_heights=[0.72, 0.28])
+    scale = {"colorscale": "Viridis", "zmin": 0, "zmax": float(target.max()) * n * n / 2, "showscale": False}
+    start = (4,)
+    figure.add_trace(go.Heatmap(z=(target * n * n).numpy().round(3), **scale), 1, 1)
+    figure.add_trace(go.Heatmap(z=(drawn[start][0] * n * n).numpy().round(3), **scale), 1, 2)
+    names, look = ["distance", "bound"], {"orientation": "h", "marker": {"color": MUTED}, "textposition": "outside"}
+    words = {key: [f"{each:.3f}" for each in numbers] for key, (_, numbers) in drawn.items()}
+    figure.add_trace(go.Bar(x=drawn[start][1], y=names, text=words[start], **look), 2, 1)
+    last = words[max(drawn)][0]
+    figure.update_layout(
+        height=480,
+        margin={"l": 16, "r": 16, "t": 30, "b": 40},
+        showlegend=False,
+        meta={
+            "alt": f"Left the target, an X of {n} tokens a side; right what scores from M cells make of it. Its distance "
+            f"from the target falls from {words[min(drawn)][0]} with one cell to {last} with {max(cells)}."
+        },
     )
-    return figure
-
-
-def errors(rows: pd.DataFrame) -> Figure:
-    """W_1 from the target against the number of cells, with the bound; rows of ``Blocks``."""
-    rows = rows[rows["w1"].notna()]
-    figure, ax = plt.subplots(figsize=(6.0, 3.5))
-    words = []
-    for target, (name, color, marker) in TARGETS.items():
-        drawn = points(ax, rows[rows["target"] == target], "m", "w1", color, marker)
-        last = drawn[drawn["recorded"] == drawn["recorded"].max()].sort_values("m").iloc[-1]
-        ax.plot([], [], marker, color=color, label=name)
-        words.append(f"{name} {last['value']:.3f}")
-    bound = largest(rows).groupby("m")["bound"].first()
-    ax.plot(bound.index, bound, **DASHED)
-    beside(ax, bound.index[-1], bound.iloc[-1], "bound", shift=(-34, 16))
-    ax.legend(fontsize=8, loc="lower left")
-    ax.set(xscale="log", yscale="log", xlabel="cells $M$ per text", ylabel="$W_1$ from the target")
-    plain_log(ax.xaxis, bound.index.tolist())
-    figure.set_label(
-        f"Distance from three targets against the number of cells, both logarithmic, below the bound, which falls from "
-        f"{bound.iloc[0]:.2f} to {bound.iloc[-1]:.2f}. At {bound.index[-1]} cells: {', '.join(words)}."
-    )
-    return figure
+    figure.update_xaxes(range=[0, 1.7], row=2, col=1)
+    figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
+    frames = {
+        key: {
+            "data": [
+                {"type": "heatmap", "z": (plan * n * n).numpy().round(3)},
+                {"type": "bar", "x": [float(f"{each:.4f}") for each in numbers], "text": words[key]},
+            ],
+            "traces": [1, 2],
+        }
+        for key, (plan, numbers) in drawn.items()
+    }
+    return sliders(figure, frames, {"M = ": sorted(key[0] for key in drawn)}, start)

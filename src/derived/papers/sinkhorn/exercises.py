@@ -2,13 +2,14 @@
 
 S           scores, s11 to s22 where there are four           (n, m)
 a, b        weights of the two texts                          (n,), (m,)
-alpha, beta weight of the first token of either text
+beta        weight of the first token
 num         half-steps, rows first
 P, P_bar    a plan, and the derivative of a loss in it        (n, m)
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ import torch
 from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
 from derived.lab.rng import stream
 
-from .model import couplings, mutations, plan, theory
+from .model import couplings, plan, theory
 
 # Derive -------------------------------------------------------------------------------------------------------------
 
@@ -89,47 +90,22 @@ bias_sinkhorn = Derive(
 )
 
 
-def _below(alpha, beta):
-    a, b = (torch.tensor([first, 1 - first], dtype=torch.float64) for first in (alpha, beta))
-    lower = torch.ones(2, 2).tril()
-    return couplings.largest_mass(lower, lower - torch.eye(2), a, b)
+def _nearest(beta):
+    a = torch.full((3,), 1 / 3, dtype=torch.float64)
+    b = torch.tensor([beta, (1 - beta) / 2, (1 - beta) / 2], dtype=torch.float64)
+    return couplings.distance_to_couplings(torch.tensor([[1.0, 0, 0]] * 3, dtype=torch.float64) / 3, a, b)
 
 
-def _two_weights(generator: torch.Generator) -> dict:
-    alpha, more = (torch.rand(2, generator=generator).numpy() * [40, 40] + [5, 10]).round() / 100
-    return {"alpha": float(alpha), "beta": float(round(alpha + more, 2))}
-
-
-causal = Derive(
-    _below,
-    _two_weights,
+sink = Derive(
+    _nearest,
+    ranges(beta=(0.05, 0.95)),
     low=0,
     high=1,
     mistakes={
-        "that is what the last row has for itself": lambda alpha, beta: 1 - beta,
-        "a part of column 1 is on the diagonal": lambda alpha, beta: beta,
-        "the tokens are not independent": lambda alpha, beta: (1 - alpha) * beta,
-        "that is the last row, all of it": lambda alpha, beta: 1 - alpha,
-    },
-)
-
-
-def _excess(c, eps):
-    cost = torch.tensor([[0.0, c], [c, 0.0]], dtype=torch.float64)
-    return (cost * plan.entropic_plan(cost, eps, tol=1e-13).plan).sum()
-
-
-entropy = Derive(
-    _excess,
-    ranges(c=(0.3, 3.0), eps=(0.2, 2.0)),
-    low=0,
-    mistakes={
-        "that is the bound, and no plan reaches it": lambda c, eps: eps * math.log(2),
-        "the two scores on the diagonal and the two beside it share the exponent": lambda c, eps: (
-            c / (1 + math.exp(2 * c / eps))
-        ),
-        "both tokens pay": lambda c, eps: c / (1 + math.exp(c / eps)) / 2,
-        "that is for small eps": lambda c, eps: c * math.exp(-c / eps),
+        "that is what a coupling can give to token 1": lambda beta: beta,
+        "that is for equal weights": lambda beta: 2 / 3,
+        "half of the sum of the differences is asked, and both sides miss as much": lambda beta: 2 * (1 - beta),
+        "the two others are not alike in what they must give up": lambda beta: (1 - beta) / 2,
     },
 )
 
@@ -152,7 +128,7 @@ def _first_is_softmax(steps, n, m, table):
 
 
 def _rows_then_columns(steps, n, m, table):
-    """`sk-steps`: an odd number of half-steps ends on rows, an even one on columns."""
+    """`sk-gibbs`: an odd number of half-steps ends on rows, an even one on columns."""
     S, a, b = _problem(n, m, table)
     for num, axis, sums in ((3, 1, a), (4, 0, b)):
         gap = np.abs(ask(steps, (n, m), S=S, num=num, a=a, b=b).sum(axis=axis) - sums).max()
@@ -190,18 +166,26 @@ def _padding_gets_nothing(steps, n, m, table):
     return None if gap <= FLOAT32 else f"a key of weight zero moves the others by {gap:.2g}"
 
 
-def _mutated(steps: mutations.Steps) -> Callable:
+def _jacobi(S, num, a, b):
+    """Each step reads the other potential as it was before."""
+    f, g = np.log(a), np.log(b)
+    for _ in range(num):
+        f, g = np.log(a) - np.log(np.exp(S + g).sum(axis=1)), np.log(b) - np.log(np.exp(S.T + f).sum(axis=1))
+    return np.exp(S + f[:, None] + g)
+
+
+def _mutated(steps: Callable) -> Callable:
     return lambda S, num, a, b: steps(torch.as_tensor(S), num, torch.as_tensor(a), torch.as_tensor(b))
 
 
-def _kernel(S, num, a, b):
-    """Outside of the log domain."""
+def _kernel(S, num, a, b, small=0.0):
+    """Outside of the log domain; ``small`` is added against division by zero."""
     kernel, v = np.exp(S), b
     for step in range(num):
         if step % 2:
-            v = b / (kernel.T @ u)
+            v = b / (kernel.T @ u + small)
         else:
-            u = a / (kernel @ v)
+            u = a / (kernel @ v + small)
     return u[:, None] * kernel * v
 
 
@@ -209,9 +193,13 @@ half_steps = Implement(
     (_first_is_softmax, _rows_then_columns, _columns_come_right, _rows_have_no_offset, _padding_gets_nothing),
     ranges(n=(2, 6), m=(2, 6), table=(1, 999)),
     mistakes={
-        **{name: _mutated(change) for name, change in mutations.MUTATIONS.items() if name != "none"},
+        "columns first": _mutated(lambda S, num, a, b: plan.half_steps(S.mT, num, b, a).exp().mT),
+        "no column step": _mutated(lambda S, num, a, b: plan.half_steps(S, 1, a, b).exp()),
+        "both potentials at once": _jacobi,
+        "weights forgotten": _mutated(lambda S, num, a, b: plan.half_steps(S, num).exp()),
+        "a small number added": partial(_kernel, small=1e-6),
         "no log domain": _kernel,
-        "an iteration for a half-step": _mutated(lambda S, num, a, b: mutations.unchanged(S, 2 * num - 1, a, b)),
+        "an iteration for a half-step": _mutated(lambda S, num, a, b: plan.half_steps(S, 2 * num - 1, a, b).exp()),
     },
 )
 
@@ -291,8 +279,7 @@ derivative = Implement(
 EXERCISES = {
     "sk-ex-two": (share, rate),
     "sk-ex-bias": (bias_softmax, bias_sinkhorn),
-    "sk-ex-causal": causal,
-    "sk-ex-entropy": entropy,
+    "sk-ex-sink": sink,
     "sk-ex-steps": half_steps,
     "sk-ex-regression": derivative,
 }

@@ -1,18 +1,22 @@
-"""The explorer's plans: the same points at every temperature."""
+"""One plan: what softmax and Sinkhorn make of the same scores, and the plan at every temperature."""
 
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import torch
 from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
 from scipy import optimize
 
-from derived.lab.claims import on_page
+from derived.lab.claims import on_page, unseen
 from derived.lab.experiment import Experiment, rows
-from derived.lab.plot import BLUE, SEQUENTIAL, THEORY, panel_label
+from derived.lab.explorer import sliders
+from derived.lab.plot import BLUE, MUTED, SEQUENTIAL, THEORY, panel_label
 from derived.lab.rng import stream
 
 from .model.plan import iterates, problem
@@ -51,17 +55,12 @@ class PlanGrid(Experiment):
         return rows({"epsilon": epsilon, ("i", "x"): (range(self.n), x), ("j", "y"): (range(self.n), y)}, columns)
 
 
-# Claims: SK-1, SK-2, SK-4, SK-10.a, SK-19: what softmax and Sinkhorn solve, what a half-step gains, what the
-# temperature does.
-#
-# Each is decided by the check cell of its statement on the page.
-
-ROWS = (
+CLAIMS = (
     on_page(
         "SK-1",
-        plain="Normalising rows and columns gives the coupling that solves entropic optimal transport.",
+        plain="Normalising rows and columns gives the coupling that solves entropic optimal transport; the normaliser decides the kind of relation.",
         source="paper",
-        where="abstract and introduction",
+        where="abstracts of v1 and v3, and introduction",
     ),
     on_page(
         "SK-2.a",
@@ -69,20 +68,18 @@ ROWS = (
         source="paper",
         where="abstract (a natural connection); the exact statement is earlier",
     ),
-    on_page("SK-2.b", source="prior", where="folklore of entropic transport"),
-    on_page(
-        "SK-2.c",
-        where='the README of the public code of Sinkformers says it of a toy at its first weights; "whatever the scores" is ours',
-    ),
-    on_page("SK-4.a", source="prior", where="Altschuler, Weed and Rigollet 2017"),
-    on_page(
-        "SK-10.a",
-        plain="The normaliser decides the kind of relation: rows alone a conditional distribution, rows and columns a coupling.",
+    on_page("SK-6.a"),
+    on_page("SK-13.a", source="prior", where="Luise et al. 2018, Eisenberger et al. 2022"),
+    on_page("SK-14", where="the module for texts of the public code of Sinkformers detaches so"),
+    unseen(
+        "SK-22",
+        "That every continuous relation can be approximated explains why transformers model contextual relations well.",
+        "nothing that could be run decides it; the chapter argues against it, since the same proof serves any normaliser",
         source="paper",
-        where="abstract of v3",
+        where="last sentence of the abstract",
     ),
-    on_page("SK-19.a", source="prior", where="Peyré and Cuturi 2019"),
 )
+EXPERIMENTS = (PlanGrid,)
 
 
 # Figures: Scores and their two normalisations: rows in, a figure with its alt text as label out.
@@ -113,3 +110,56 @@ def three_matrices(rows: pd.DataFrame) -> Figure:
     figure.colorbar(mesh, ax=axes[0].tolist(), label="entry", extend="max", aspect=12)
     figure.set_label(f"Three matrices from the same scores, and the means of their columns: {'; '.join(words)}.")
     return figure
+
+
+# Explorer: the temperature as a slider.
+
+NUMBERS = ("cost", "least cost", "entropy", "iterations")
+
+
+def _drawn(part: pd.DataFrame, independent: float) -> tuple[np.ndarray, list[float], list[str]]:
+    """The plan over independence, lengths of the bars, none for a count, and their words."""
+    n = int(part["i"].max()) + 1
+    table = part.pivot(index="i", columns="j", values="P").to_numpy() * n * n
+    one = part.iloc[0]
+    spread = (one["entropy"] - np.log(n)) / np.log(n)
+    lengths = [one["cost"] / independent, one["assignment"] / independent, spread, 0.0]
+    words = [f"{each:.3f}" for each in lengths[:3]] + [f"{int(one['iterations'])}"]
+    return table.round(3), [float(f"{each:.4f}") for each in lengths], words
+
+
+def explorer(rows: pd.DataFrame) -> go.Figure:
+    """One slider, the temperature; rows of ``PlanGrid``."""
+    groups = dict(iter(rows.groupby("epsilon")))
+    largest = groups[max(groups)]
+    independent = float(((largest["x"] - largest["y"]) ** 2).mean())
+    drawn = {(float(f"{key:.3g}"),): _drawn(part, independent) for key, part in groups.items()}
+    start = sorted(drawn)[len(drawn) // 2]
+    table, lengths, words = drawn[start]
+    titles = ("who looks at whom, from cold to hot ε", "cold ε: cheap but slow; hot: independent")
+    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.2, "row_heights": [0.66, 0.34]}
+    figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
+    scale = {"colorscale": "Viridis", "zmin": 0, "zmax": 4, "colorbar": {"title": "P / ab", "len": 0.62, "y": 0.7}}
+    figure.add_trace(go.Heatmap(z=table, **scale), 1, 1)
+    bars = {"orientation": "h", "marker": {"color": MUTED}, "text": words, "textposition": "outside"}
+    figure.add_trace(go.Bar(x=lengths, y=list(NUMBERS), **bars), 2, 1)
+    sizes = [len(each) for each in (groups, table)]
+    figure.update_layout(
+        height=620,
+        margin={"l": 16, "r": 16, "t": 40, "b": 40},
+        showlegend=False,
+        meta={
+            "alt": f"Heat map of the plan between two texts of {sizes[1]} sorted points at {sizes[0]} temperatures, "
+            "with its cost, entropy and number of iterations. Cold, the plan is an assignment of least cost and "
+            "takes many iterations; hot, it is independence and takes few."
+        },
+    )
+    figure.update_xaxes(title_text="token of the second text", row=1, col=1)
+    figure.update_yaxes(title_text="token of the first text", autorange="reversed", row=1, col=1)  # as in the figures
+    figure.update_xaxes(range=[0, 1.25], row=2, col=1)
+    figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
+    frames = {
+        key: {"data": [{"type": "heatmap", "z": z}, {"type": "bar", "x": x, "text": text}], "traces": [0, 1]}
+        for key, (z, x, text) in drawn.items()
+    }
+    return sliders(figure, frames, {"ε = ": sorted(key[0] for key in drawn)}, start)

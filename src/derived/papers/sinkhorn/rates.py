@@ -1,4 +1,4 @@
-"""How fast Sinkhorn converges, in iterations and on the clock.
+"""How fast Sinkhorn converges: two rates, and over-relaxation.
 
 symbol     name         meaning                                                         axes
 d_H        distance     Hilbert's metric between e^f and its limit                      (instances,)
@@ -7,7 +7,6 @@ sigma_2^2  sigma2       the local rate: second singular value of D_a^-1/2 P D_b^
 omega*     omega_star   2 / (1 + sqrt(1 - sigma_2^2)), of rate omega* - 1               (instances,)
 """
 
-import time
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -18,18 +17,15 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
-from torch.nn import functional
 
-from derived.lab import measure
-from derived.lab.claims import RECORDED, on_page, reported, statistic, within
+from derived.lab.claims import on_page
 from derived.lab.experiment import Experiment, rows
-from derived.lab.plot import BLUE, DASHED, GREEN, THEORY, beside, largest, panel_label, plain_log, points, shades
+from derived.lab.plot import BLUE, DASHED, GREEN, THEORY, beside, largest, panel_label
 from derived.lab.rng import stream
 
 from .data.points import random_weights
-from .model.attention import sinkhorn_attention
 from .model.plan import iterates, sinkhorn
-from .model.theory import birkhoff_coefficient, hilbert_distance, local_rate, optimal_relaxation, random_rate
+from .model.theory import birkhoff_coefficient, hilbert_distance, local_rate, optimal_relaxation
 
 FLOOR = 1e-9  # below this a distance is made of roundings of potentials, some 1e-14 each, to within 1e-5
 
@@ -112,121 +108,7 @@ def _pushed(scores: Tensor, a: Tensor, b: Tensor, omega: Tensor, limit) -> Tenso
     return ratio.squeeze(0) ** (1 / (last - first))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RandomScores(Experiment):
-    """SK-5: the local rate for i.i.d. Gaussian scores of deviation s, uniform weights, against 4 (e^(s^2) - 1) / n.
-
-    Rows: n, replicate, s; sigma2, predicted, ratio; softmax_error (columns of plain softmax attention), it_1e2, it_1e3,
-    it_1e6: iterations to these column errors (-1: not within ``iterations``).
-    """
-
-    replicates: int = 100
-    sizes: tuple[int, ...] = (64, 256, 1024)
-    spreads: tuple[float, ...] = (0.3, 0.5, 0.7, 1.0, 2.0, 4.0)
-    iterations: int = 400
-
-    tiers: ClassVar = {
-        "ci": {"replicates": 100, "sizes": (64, 128), "spreads": (0.3, 0.5, 0.7, 2.0), "iterations": 40},
-        "cpu": {"replicates": 100, "sizes": (64, 256)},
-        "gpu": {},
-    }
-    tiny: ClassVar = {"replicates": 4, "sizes": (32, 64), "spreads": (0.5, 2.0)}
-
-    def conditions(self) -> list[dict]:
-        return [{"n": n} for n in self.sizes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        n, tables = condition["n"], []
-        noise = torch.randn(self.replicates, n, n, generator=stream(seed, "scores", n), dtype=dtype).to(device)
-        uniform = noise.new_full((self.replicates, n), 1 / n)
-        for s in self.spreads:
-            columns = {name: torch.full((self.replicates,), -1) for name in ("it_1e2", "it_1e3", "it_1e6")}
-            for step, found in enumerate(islice(iterates(s * noise, uniform, uniform), self.iterations)):
-                error = found.residual
-                first = error if step == 0 else first
-                for name, least in zip(columns, (1e-2, 1e-3, 1e-6), strict=True):
-                    reached = (columns[name] < 0) & (error <= least).cpu()
-                    columns[name] = torch.where(reached, step, columns[name])
-                if bool((error <= 1e-9).all()):
-                    break
-            sigma2 = local_rate((s * noise + found.f.unsqueeze(-1) + found.g.unsqueeze(-2)).exp()).cpu()
-            columns |= {"softmax_error": first, "sigma2": sigma2, "predicted": random_rate(s, n)}
-            columns["ratio"] = sigma2 / random_rate(s, n)
-            tables.append(rows({"replicate": range(self.replicates)}, columns).assign(s=s))
-        return pd.concat(tables, ignore_index=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionTime(Experiment):
-    """SK-20: seconds of Sinkhorn attention (3 and 21 half-steps) and of torch's fused softmax attention, in turns.
-
-    8 heads of 64 features. Rows: n, repeat; softmax, sinkhorn_3, sinkhorn_21.
-    """
-
-    sizes: tuple[int, ...] = (512, 1024, 2048, 4096)
-    repeats: int = 40
-
-    tiers: ClassVar = {"ci": {"sizes": (64,), "repeats": 5}, "gpu": {}}
-    tiny: ClassVar = {"sizes": (8,), "repeats": 2}
-    dtype: ClassVar = torch.float32
-
-    def conditions(self) -> list[dict]:
-        return [{"n": n} for n in self.sizes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        q, k, v = torch.randn(3, 8, condition["n"], 64, generator=stream(seed, "clock"), dtype=dtype).to(device)
-        contenders = {
-            "softmax": lambda: functional.scaled_dot_product_attention(q, k, v),
-            "sinkhorn_3": lambda: sinkhorn_attention(q, k, v, num_half_steps=3),
-            "sinkhorn_21": lambda: sinkhorn_attention(q, k, v, num_half_steps=21),
-        }
-        seconds = {name: [] for name in contenders}
-        for _ in range(self.repeats + 2):  # two rounds to warm up
-            for name, call in contenders.items():
-                begun = _now(device)
-                call()
-                seconds[name].append(_now(device) - begun)
-        return rows({"repeat": range(self.repeats)}, {name: np.array(each[2:]) for name, each in seconds.items()})
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
-# Claims: SK-3, SK-5, SK-20: iterations and seconds. Criteria and expected verdicts were written before the run, unless
-# a claim says otherwise.
-
-LINEAR = "ratio * (exp(s ** 2) - 1) / s ** 2"  # to 4 s^2 / n, the rate if exp(S) were 1 + S
-
-CONVERGENCE = (
-    on_page("SK-3.a", source="prior", where="Franklin and Lorenz 1989"),
-    on_page("SK-3.b", source="prior", where="Knight 2008"),
-    statistic(
-        "SK-5",
-        r"For i.i.d. Gaussian scores of deviation $s\le0.7$ the local rate is $\sigma_2^2\approx4(e^{s^2}-1)/n$.",
-        RandomScores,
-        measure.mean("ratio", "s <= 0.7 and n == 256", by=["s"], decides=measure.farthest_from(1)),
-        r"mean of $\sigma_2^2n/4(e^{s^2}-1)$ at $n=256$ for every $s$, judged jointly",
-        within(1, 0.05),
-        unit="ratio",
-        judged_at=RECORDED,
-        where="at $n=64$ the rate is up to a tenth less",
-        horizon="$n=256$",
-        control=measure.mean(LINEAR, "s <= 0.7 and n == 256", by=["s"], decides=measure.farthest_from(1)),
-    ),
-)
-
-CLOCK = reported(
-    "SK-20",
-    r"Sinkhorn attention with three half-steps takes this many times as long as fused softmax attention at the largest $n$. (Unfused; no bound was set.)",
-    AttentionTime,
-    measure.mean("sinkhorn_3 / softmax", "n == n.max()"),
-    "times as long",
-    judged_at=("gpu",),
-    scale={"gpu": "ours"},
-)
+CLAIMS = (on_page("SK-3.b", source="prior", where="Franklin and Lorenz 1989; Knight 2008"),)
 
 
 # Figures: How fast the iteration is: rows in, a figure with its alt text as label out.
@@ -274,28 +156,4 @@ def contraction(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def random_scores(rows: pd.DataFrame) -> Figure:
-    """Local rate of independent scores against the length; rows of ``RandomScores``."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.6))
-    rows = rows[rows["s"] <= 1]
-    spreads, words = sorted(rows["s"].unique()), []
-    sizes = np.geomspace(rows["n"].min() / 1.2, rows["n"].max() * 1.2, 30)
-    for s, color in zip(spreads, shades(len(spreads)), strict=True):
-        drawn = points(ax, rows[rows["s"] == s], "n", "sigma2", color)
-        ax.plot(sizes, 4 * np.expm1(s**2) / sizes, **(THEORY | {"color": color}))
-        beside(ax, sizes[-1], 4 * np.expm1(s**2) / sizes[-1], f"$s={s:g}$", color)
-        last = drawn.iloc[-1]
-        words.append(f"{last['value']:.4f} for s = {s:g} at n = {last['n']:.0f}")
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="tokens $n$",
-        ylabel=r"local rate $\sigma_2^2$",
-        xlim=(sizes[0], 1.5 * sizes[-1]),
-    )
-    plain_log(ax.xaxis, sorted(rows["n"].unique()))
-    figure.set_label(
-        "Local rate against the number of tokens, both logarithmic, along lines 4(exp(s squared) - 1)/n. Measured: "
-        f"{', '.join(words)}."
-    )
-    return figure
+EXPERIMENTS = (Contraction,)

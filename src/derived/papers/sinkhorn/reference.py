@@ -47,55 +47,6 @@ def objective(P, S, a, b):
     )
 
 
-def total_variation(P, Q):
-    return sum(abs(p - q) for one, other in zip(P, Q) for p, q in zip(one, other)) / 2
-
-
-def oscillation(E):
-    """The least, over u and v, of max - min of E - u - v, found by taking turns in rows and columns."""
-    E = [list(row) for row in E]
-    for _ in range(200):
-        for row in E:
-            middle = (max(row) + min(row)) / 2
-            row[:] = [e - middle for e in row]
-        for j in range(len(E[0])):
-            column = [row[j] for row in E]
-            middle = (max(column) + min(column)) / 2
-            for row in E:
-                row[j] -= middle
-    return max(map(max, E)) - min(map(min, E))
-
-
-def stability_bound(S, T):
-    """How far the plans of two tables of scores can be apart in total variation, whatever the weights."""
-    return math.tanh(oscillation([[t - s for s, t in zip(*pair)] for pair in zip(S, T)]) / 4)
-
-
-def hats(x, cells):
-    """The cells + 1 hat functions on [0, 1] at x; they sum to one."""
-    return [max(0.0, 1 - abs(cells * x - k)) for k in range(cells + 1)]
-
-
-def block_scores(P, x, y, a, b, cells, tau, t):
-    """Scores whose plan comes near a given coupling P of points x, y in [0, 1]: the logarithm of its density, block by
-    block, with tau and t to keep it finite."""
-    phi, psi = [hats(v, cells) for v in x], [hats(v, cells) for v in y]
-    size = range(cells + 1)
-    mu = [sum(a[i] * phi[i][k] for i in range(len(x))) for k in size]
-    nu = [sum(b[j] * psi[j][k] for j in range(len(y))) for k in size]
-    mass = [
-        [sum(P[i][j] * phi[i][k] * psi[j][l] for i in range(len(x)) for j in range(len(y))) for l in size] for k in size
-    ]
-    kernel = [[mass[k][l] / ((mu[k] + tau) * (nu[l] + tau)) for l in size] for k in size]
-    return [
-        [
-            math.log(t + (1 - t) * sum(phi[i][k] * psi[j][l] * kernel[k][l] for k in size for l in size))
-            for j in range(len(y))
-        ]
-        for i in range(len(x))
-    ]
-
-
 def text_plot(x, curves, label=""):
     """Print one or two curves over x."""
     low, high = (end(v for y in curves.values() for v in y) for end in (min, max))

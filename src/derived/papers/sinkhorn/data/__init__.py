@@ -1,1 +1,1 @@
-"""Generated texts: weighted points with a known relation, pairs to match, and surfaces to tell apart."""
+"""Generated texts: weighted points with a known relation, pairs to match, and reactions with their atom maps."""

@@ -1,4 +1,4 @@
-"""Generated data: coupling problems with their answer, pairs to be matched, and clouds of points on six surfaces.
+"""Generated data: coupling problems with their answer, and pairs to be matched.
 
 symbol   name      meaning                                                         axes
 x, y     x, y      positions of the tokens of two texts on [0, 1]                  (num, n)
@@ -6,7 +6,6 @@ a, b     a, b      their weights                                                
 Gamma    target    the coupling to be learned                                      (num, n, n)
 """
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -17,7 +16,6 @@ from derived.lab.checks import check_choice, check_count
 from ..model.couplings import comonotone, crossed
 from ..model.plan import sinkhorn
 
-SURFACES = ("sphere", "torus", "cube", "cylinder", "cone", "helix")
 TARGETS = ("comonotone", "crossed", "hidden", "shuffled")
 
 
@@ -84,47 +82,3 @@ def matching(
     first = torch.cat([keys, known, torch.zeros(num, pairs, 1)], dim=-1)
     second = torch.cat([queries, torch.zeros_like(known), torch.ones(num, pairs, 1)], dim=-1)
     return torch.cat([first, second], dim=1), labels
-
-
-def clouds(num: int, points: int, generator: torch.Generator, noise: float = 0.02) -> tuple[Tensor, Tensor]:
-    """Clouds of points on six surfaces, stretched, turned and noised: (num, points, 3), and which surface: (num, 1).
-
-    >>> positions, labels = clouds(4, 10, torch.Generator().manual_seed(0))
-    >>> positions.shape, labels.shape
-    (torch.Size([4, 10, 3]), torch.Size([4, 1]))
-    """
-    u, w = torch.rand(2, num, points, generator=generator)
-    side = torch.randint(6, (num, points), generator=generator)
-    each = torch.stack([surface(name, u, w, side) for name in SURFACES], dim=1)
-    labels = torch.randint(len(SURFACES), (num, 1), generator=generator)
-    chosen = each[torch.arange(num), labels[:, 0]]
-    stretch = 0.7 + 0.6 * torch.rand(num, 1, 3, generator=generator)
-    turn, _ = torch.linalg.qr(torch.randn(num, 3, 3, generator=generator))
-    turned = (chosen * stretch) @ turn.mT
-    return turned + noise * torch.randn(num, points, 3, generator=generator), labels
-
-
-def surface(name: str, u: Tensor, w: Tensor, side: Tensor) -> Tensor:
-    """Points (..., 3) of a surface at the uniform parameters u, w in [0, 1]; ``side`` in 0..5 is read by the cube.
-
-    >>> surface("sphere", torch.tensor([0.25]), torch.tensor([0.5]), torch.tensor([0])).norm(dim=-1)
-    tensor([1.])
-    """
-    check_choice("name", name, SURFACES)
-    angle, height = 2 * math.pi * u, 2 * w - 1
-    circle = torch.stack([angle.cos(), angle.sin()], dim=-1)
-    if name == "sphere":
-        return torch.cat([circle * (1 - height**2).sqrt().unsqueeze(-1), height.unsqueeze(-1)], dim=-1)
-    if name == "torus":
-        tube = 2 * math.pi * w
-        return torch.cat([circle * (0.7 + 0.3 * tube.cos()).unsqueeze(-1), 0.3 * tube.sin().unsqueeze(-1)], dim=-1)
-    if name == "cube":
-        face = torch.stack([2 * u - 1, height, torch.ones_like(u)], dim=-1)
-        turns = torch.stack([face.roll(int(axis), dims=-1) for axis in range(3)])
-        axis = (side % 3).unsqueeze(0).unsqueeze(-1).expand(1, *face.shape)
-        return 0.7 * turns.gather(0, axis).squeeze(0) * (1 - 2 * (side // 3)).unsqueeze(-1)
-    if name == "cylinder":
-        return torch.cat([0.7 * circle, height.unsqueeze(-1)], dim=-1)
-    if name == "cone":
-        return torch.cat([circle * w.sqrt().unsqueeze(-1), (1 - 2 * w.sqrt()).unsqueeze(-1)], dim=-1)
-    return torch.cat([0.7 * torch.stack([(2 * angle).cos(), (2 * angle).sin()], dim=-1), (2 * u - 1).unsqueeze(-1)], -1)

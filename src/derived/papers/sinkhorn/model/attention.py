@@ -54,7 +54,7 @@ def attention_weights(
     if query_weights is None:
         return plan * plan.shape[-2]
     a = query_weights.to(plan).unsqueeze(-1)
-    return torch.where(a > 0, plan / a, 0.0)
+    return plan / torch.where(a > 0, a, 1.0)  # where a = 0 the plan is 0
 
 
 def sinkhorn_attention(
@@ -69,7 +69,8 @@ def sinkhorn_attention(
     mask: Tensor | None = None,
     **options,
 ) -> Float[Tensor, "*batch n e"]:
-    """A v with the scores scale * q k^T, scale = d^-1/2 by default; ValueError as ``attention_weights``.
+    """A v with the scores scale * q k^T, scale = d^-1/2 by default; ValueError as ``attention_weights``,
+    and where q, k and v have more than one dtype.
 
     Padded tokens get the weight 0 as queries and as keys; a mask alone would leave them their share of the mass.
 
@@ -81,6 +82,9 @@ def sinkhorn_attention(
     >>> torch.allclose(sinkhorn_attention(padded, padded, padded, **weights)[:3], sinkhorn_attention(x, x, x))
     True
     """
+    if not q.dtype == k.dtype == v.dtype:
+        kinds = ", ".join(str(each.dtype).removeprefix("torch.") for each in (q, k, v))
+        raise ValueError(f"q, k and v are {kinds}; give all three in one dtype, such as k.to(q.dtype)")
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     facts = {"query_weights": query_weights, "key_weights": key_weights, "mask": mask}
     A = attention_weights(scale * q @ k.mT, num_half_steps, **facts, **options)  # float32 at least

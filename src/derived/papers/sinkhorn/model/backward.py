@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .plan import problem, sinkhorn, sinkhorn_symmetric
 
@@ -31,24 +30,27 @@ def implicit_vjp(
 
     The Schur complement D_a - P D_b^-1 P^T is solved by conjugate gradients, scaled to I - M M^T with
     M = D_a^-1/2 P D_b^-1/2; its null vector a^1/2 is the gauge and is projected out. a bar and b bar are centred to
-    mean 0. Zero weights take no derivative. None of the three can be differentiated again.
+    mean 0. Zero weights take no derivative. RuntimeError where one of the three is differentiated again.
 
     >>> plan = torch.tensor([[0.3, 0.2], [0.2, 0.3]], dtype=torch.float64)
     >>> implicit_vjp(plan, torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64))[0]
     tensor([[ 0.0600, -0.0600],
             [-0.0600,  0.0600]], dtype=torch.float64)
     """
-    with torch.no_grad():
-        a, b = plan.sum(dim=-1), plan.sum(dim=-2)  # the plan's own sums, so that the system is consistent to rounding
-        root_a, root_b = (torch.where(each > 0, each.rsqrt(), 0.0) for each in (a, b))
-        M = plan * root_a.unsqueeze(-1) * root_b.unsqueeze(-2)
-        grad = plan * grad_plan
-        rows, columns = (root_a * grad.sum(dim=-1)).unsqueeze(-1), (root_b * grad.sum(dim=-2)).unsqueeze(-1)
-        z = _solved(M, rows - M @ columns, a.sqrt().unsqueeze(-1))
-        row, column = root_a * z.squeeze(dim=-1), root_b * (columns - M.mT @ z).squeeze(dim=-1)
-        grad_scores = grad - plan * (row.unsqueeze(-1) + column.unsqueeze(-2))
-        bars = (torch.where(w > 0, x - x.mean(dim=-1, keepdim=True), 0.0) for x, w in ((row, a), (column, b)))
-        return grad_scores, *bars
+    return _Vjp.apply(plan, grad_plan)
+
+
+def _vjp(plan: Tensor, grad_plan: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    a, b = plan.sum(dim=-1), plan.sum(dim=-2)  # the plan's own sums, so that the system is consistent to rounding
+    root_a, root_b = (torch.where(each > 0, each.rsqrt(), 0.0) for each in (a, b))
+    M = plan * root_a.unsqueeze(-1) * root_b.unsqueeze(-2)
+    grad = plan * grad_plan
+    rows, columns = (root_a * grad.sum(dim=-1)).unsqueeze(-1), (root_b * grad.sum(dim=-2)).unsqueeze(-1)
+    z = _solved(M, rows - M @ columns, a.sqrt().unsqueeze(-1))
+    row, column = root_a * z.squeeze(dim=-1), root_b * (columns - M.mT @ z).squeeze(dim=-1)
+    grad_scores = grad - plan * (row.unsqueeze(-1) + column.unsqueeze(-2))
+    bars = (torch.where(w > 0, x - x.mean(dim=-1, keepdim=True), 0.0) for x, w in ((row, a), (column, b)))
+    return grad_scores, *bars
 
 
 def _solved(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
@@ -86,6 +88,19 @@ def _dot(x: Array, y: Array) -> Array:
     return x.swapaxes(-1, -2) @ y
 
 
+class _Vjp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, plan, grad_plan):
+        return _vjp(plan, grad_plan)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError(
+            "the implicit derivative of Sinkhorn's plan cannot be differentiated again; for second derivatives use "
+            "half_steps(scores, num, a, b).exp() with an odd num: autograd goes through it as often as you like"
+        )
+
+
 class _Plan(torch.autograd.Function):
     @staticmethod
     def forward(ctx, scores, a, b, symmetric, options):
@@ -103,9 +118,8 @@ class _Plan(torch.autograd.Function):
         return plan, result.residual
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_plan, _):
-        return *implicit_vjp(*ctx.saved_tensors, grad_plan), None, None
+        return *_Vjp.apply(*ctx.saved_tensors, grad_plan), None, None
 
 
 def sinkhorn_plan(
@@ -120,7 +134,7 @@ def sinkhorn_plan(
 
     Memory does not depend on the number of iterations; ``options`` go to ``sinkhorn``. The derivative is that of the
     limit: it is off by about the residual that was reached, and a RuntimeWarning says so where that is above ``tol``
-    and rounding. It cannot be differentiated again. With ``symmetric`` the
+    and rounding. A second derivative raises RuntimeError: ``half_steps`` has one. With ``symmetric`` the
     forward is ``sinkhorn_symmetric``, for scores of a text with itself, whose weights are ``a`` on both sides: where
     tokens are far apart the plain iteration hardly moves, and that one converges. ValueError as these two.
 

@@ -69,22 +69,6 @@ def _tolerance(x: Tensor) -> float:
     return (32 + 16 * len(x)) * torch.finfo(x.dtype).eps
 
 
-def gaussian_drift(epsilon: float, variance: float, normaliser: str) -> float:
-    """c with drift(x) = c x for the density N(0, variance), at any epsilon: -epsilon / (variance + epsilon) for softmax
-    of squared distances, sqrt(1 + u^2) - 1 - u with u = epsilon / (2 variance) for Sinkhorn. [ours]
-
-    >>> round(gaussian_drift(0.5, 1.3, "sinkhorn"), 6), round(gaussian_drift(0.5, 1.3, "softmax"), 6)
-    (-0.173984, -0.277778)
-    """
-    check_positive("epsilon", epsilon)
-    check_positive("variance", variance)
-    check_choice("normaliser", normaliser, NORMALISERS)
-    if normaliser == "softmax":
-        return -epsilon / (variance + epsilon)
-    u = epsilon / (2 * variance)
-    return math.hypot(1, u) - 1 - u
-
-
 class LimitDrift(NamedTuple):
     """The drift of a density on the circle, the gradient of its logarithm, and the potential's."""
 

@@ -62,6 +62,8 @@ def sinkhorn(
     b: Float[Tensor, "*#batch m"] | None = None,
     *,
     mask: Mask | None = None,
+    f: Float[Tensor, "*#batch n"] | None = None,
+    g: Float[Tensor, "*#batch m"] | None = None,
     tol: float = 1e-9,
     max_iterations: int = 1000,
     omega: float = 1.0,
@@ -71,11 +73,13 @@ def sinkhorn(
     Stops where sum_j |column sum - b_j| <= ``tol`` in the whole batch, or after ``max_iterations``: then ``converged``
     is False and ``residual`` says what was reached. ``mask`` is True where mass may go, or is added to the scores, such
     as Hugging Face's: -10^4 and less mean -inf; scores of -inf mean the same. Padding has weight 0 on both sides.
-    Half precision is computed in float32. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
+    Half precision is computed in float32. ``f`` or ``g``, such as those of a result at scores nearby, are a warm start;
+    with both, f follows from g. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
     over-relaxation Thibault et al. 2021.
 
-    ValueError for weights that are negative or do not sum to 1, for a row or a column with weight but without a finite
-    score, and for a causal mask between equal weights, whose one coupling is diagonal.
+    ValueError for weights that are negative or do not sum to 1, for a start that is not finite where there is
+    weight, for a row or a column with weight but without a finite score, and for a causal mask between equal weights,
+    whose one coupling is diagonal.
 
     >>> result = sinkhorn(torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64))
     >>> result.plan  # e^(1/2) / (1 + e^(1/2)) on the diagonal: columns as well as rows sum to one half
@@ -87,17 +91,30 @@ def sinkhorn(
     check_fraction("omega", omega, below=2.0)
     with torch.no_grad():
         scores, a, b = problem(scores, a, b, mask)
-        for iterations, (f, g, residual) in enumerate(iterates(scores, a, b, omega)):  # noqa: B007
+        start = _start(scores, a, b, f, g)
+        for iterations, (f, g, residual) in enumerate(iterates(scores, a, b, omega, start)):  # noqa: B007
             if iterations >= max_iterations or bool((residual <= tol).all()):
                 break
         if omega != 1:  # end on rows
             f = _row_step(scores, a, g)
             residual = _missed(_lse(scores + f.unsqueeze(-1), -2), g, b)
-        return SinkhornResult(_put(scores, f, g), f, g, iterations, residual, tol)
+        return SinkhornResult(_rows(scores, a, g), f, g, iterations, residual, tol)
 
 
-def iterates(scores: Tensor, a: Tensor, b: Tensor, omega: float = 1.0) -> Iterator[Iterate]:
-    """Iterate without end: first the softmax of rows, then one item per iteration.
+def _start(scores: Tensor, a: Tensor, b: Tensor, f: Tensor | None, g: Tensor | None) -> Tensor | None:
+    """The column potential to start from, made of ``f`` where ``g`` is not given."""
+    for name, each, weights in (("f", f, a), ("g", g, b)):
+        if each is not None and not bool((each.isfinite() | (weights == 0)).all()):
+            raise ValueError(f"{name} is not finite where there is weight; start from a result with the same weights")
+    if g is None:
+        return None if f is None else _row_step(scores.mT, b, torch.where(a > 0, f.to(scores), -INF))
+    return torch.where(b > 0, g.to(scores), -INF)
+
+
+def iterates(
+    scores: Tensor, a: Tensor, b: Tensor, omega: float = 1.0, start: Tensor | None = None
+) -> Iterator[Iterate]:
+    """Iterate without end: first the softmax of rows, then one item per iteration; ``start`` is g in place of ln b.
 
     The arguments are as ``problem`` returns them. The error of the columns costs nothing: it is read off the sums that
     the next column step needs. With omega != 1 that of the rows is added.
@@ -105,8 +122,8 @@ def iterates(scores: Tensor, a: Tensor, b: Tensor, omega: float = 1.0) -> Iterat
     >>> next(iterates(*problem(torch.zeros(2, 2), None, None))).residual
     tensor(0.)
     """
-    log_a, log_b = a.log(), b.log()
-    g = log_b
+    log_a, log_b = _log(a), _log(b)
+    g = log_b if start is None else start
     f, missed = _row_step(scores, a, g), 0.0
     while True:
         column = _lse(scores + f.unsqueeze(-1), -2)
@@ -152,7 +169,7 @@ def half_steps(
     """
     check_count("num", num)
     scores, a, b = problem(scores, a, b, mask, coupling=num > 1)
-    g = b.log()
+    g = _log(b)
     f = _row_step(scores, a, g)
     for step in range(1, num):
         if step % 2:
@@ -160,7 +177,7 @@ def half_steps(
             g = g.detach() if detach_columns else g
         else:
             f = _row_step(scores, a, g)
-    return _put(scores, f, g)
+    return _rows(scores, a, g) if num % 2 else _rows(scores.mT, b, f).mT
 
 
 def sinkhorn_symmetric(
@@ -186,7 +203,7 @@ def sinkhorn_symmetric(
         raise ValueError("the scores are not symmetric; take (S + S^T) / 2, or use sinkhorn, which needs no symmetry")
     scores = (scores + scores.mT) / 2
     with torch.no_grad():
-        log_a = a.log()
+        log_a = _log(a)
         f = (log_a + _row_step(scores, a, log_a)) / 2
         for iterations in range(max_iterations + 1):  # noqa: B007
             row = _lse(scores + f.unsqueeze(-2), -1)
@@ -203,12 +220,16 @@ def entropic_plan(
     epsilon: float,
     a: Float[Tensor, "*#batch n"] | None = None,
     b: Float[Tensor, "*#batch m"] | None = None,
+    *,
+    descent: float | None = None,
     **options,
 ) -> SinkhornResult:
     """argmin_{P in Pi(a, b)} <C, P> + epsilon KL(P | a b^T): entropic transport at temperature ``epsilon``.
 
-    ValueError for epsilon <= 0, and where it is so small that the rounding of C / epsilon alone could move ln P by more
-    than 0.1: the message names the smallest epsilon for the dtype.
+    A cold plan takes many iterations from nothing. With ``descent``, such as 1/2, the temperature falls by this factor
+    from the range of the costs to ``epsilon``, and each stage starts from the potentials of the one before;
+    ``iterations`` counts all stages. ValueError for epsilon <= 0, for a descent outside (0, 1), and where epsilon is so
+    small that the rounding of C / epsilon alone could move ln P by more than 0.1: the message names the smallest epsilon for the dtype.
 
     >>> entropic_plan(torch.eye(2), 0.1).plan  # the assignment that costs nothing
     tensor([[2.2699e-05, 4.9998e-01],
@@ -220,7 +241,20 @@ def entropic_plan(
     least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
     if epsilon < least:
         raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {1.1 * least:.2g}")
-    return sinkhorn(-cost / epsilon, a, b, **options)
+    if descent is None:
+        return sinkhorn(-cost / epsilon, a, b, **options)
+    check_fraction("descent", descent)
+    limits = {name: options.pop(name) for name in ("tol", "max_iterations") if name in options}
+    _, _, weights = problem(cost.detach().to(exact), a, b)  # a cost of +inf, where no mass may go, is refused here
+    log_b, warmth, before, spent = _log(weights), float(finite.amax() if finite.numel() else 0.0), None, 0
+    while warmth > epsilon:
+        start = None if before is None else log_b + (before[0] / warmth) * (before[1] - log_b).nan_to_num(0.0)
+        stage = sinkhorn(-cost / warmth, a, b, g=start, **limits | {"tol": 1e-2}, **options)
+        before, spent = (warmth, stage.g), spent + stage.iterations
+        warmth *= descent
+    start = None if before is None else log_b + (before[0] / epsilon) * (before[1] - log_b).nan_to_num(0.0)
+    found = sinkhorn(-cost / epsilon, a, b, g=start, **limits, **options)
+    return found._replace(iterations=spent + found.iterations)
 
 
 def problem(
@@ -245,6 +279,9 @@ def problem(
     a, b = (_weights(*each, scores) for each in (("a", a, n), ("b", b, m)))
     if mask is not None or least == -INF:
         _check_support(scores.detach(), a.detach(), b.detach(), coupling)
+    absent = (a == 0).unsqueeze(-1) | (b == 0).unsqueeze(-2)
+    if bool(absent.any()):  # no plan sees these scores; -inf in all of a row would give NaN as derivative
+        scores = scores.masked_fill(absent, 0.0)
     return scores, a, b
 
 
@@ -283,14 +320,24 @@ def _check_support(scores: Tensor, a: Tensor, b: Tensor, coupling: bool) -> None
         if bool(((upper ^ lower) & equal & whole).any()):
             raise ValueError(
                 "a causal mask between equal weights: the last column may take mass from the last row alone, and so "
-                "on upwards, so the only coupling is diagonal (theorem 'No causal couplings'); use softmax, or no mask"
+                "on upwards, so the only coupling is diagonal ('What equal weights forbid'); use softmax, or no mask"
             )
         short = ~upper & (ahead > slack).any(dim=-1) | ~lower & (ahead < -slack).any(dim=-1)
         if bool((short | (upper ^ lower) & equal & ~whole).any()):
             raise ValueError(
                 "no coupling lives on this triangle of pairs: some first tokens of one text weigh more than all that "
-                "they may be coupled with (theorem 'No causal couplings'); use softmax, or no mask"
+                "they may be coupled with ('What equal weights forbid'); use softmax, or no mask"
             )
+
+
+def _log(weights: Tensor) -> Tensor:
+    """ln w, -inf for a weight of 0, through which no derivative goes."""
+    return torch.where(weights > 0, weights.clamp(min=torch.finfo(weights.dtype).tiny).log(), -INF)
+
+
+def _rows(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:
+    """ln P after a row step: rows sum to a to rounding, however large the scores are."""
+    return (scores + g.unsqueeze(-2)).log_softmax(dim=-1) + _log(a).unsqueeze(-1)
 
 
 def _lse(x: Tensor, dim: int) -> Tensor:
@@ -300,7 +347,7 @@ def _lse(x: Tensor, dim: int) -> Tensor:
 def _row_step(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:
     """f = ln a - lse_j(S + g), -inf where a = 0."""
     row = _lse(scores + g.unsqueeze(-2), -1)
-    return torch.where(a > 0, a.clamp(min=torch.finfo(a.dtype).tiny).log() - row, -INF)
+    return torch.where(a > 0, _log(a) - row, -INF)
 
 
 def _relaxed(old: Tensor, new: Tensor, weights: Tensor, omega: float) -> Tensor:
@@ -312,7 +359,3 @@ def _missed(sums: Tensor, potential: Tensor, weights: Tensor) -> Tensor:
     """sum |marginal - weights| of the plan whose log sums before the potential are ``sums``."""
     marginal = torch.where(weights > 0, (sums + potential).exp(), 0.0)
     return (marginal - weights).abs().sum(dim=-1)
-
-
-def _put(scores: Tensor, f: Tensor, g: Tensor) -> Tensor:
-    return scores + f.unsqueeze(-1) + g.unsqueeze(-2)

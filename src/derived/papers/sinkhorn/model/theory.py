@@ -8,16 +8,13 @@ P         plan     a coupling of a and b                                        
 osc       -        largest minus smallest entry
 Delta     -        largest S_ik + S_jl - S_jk - S_il; kappa = tanh(Delta / 4)            (...)
 P hat     -        D_a^-1/2 P D_b^-1/2, with singular values 1 = sigma_1 > sigma_2 >= …
-s         s        standard deviation of independent scores                              scalar
 """
-
-import math
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_count, check_within
+from derived.lab.checks import check_within
 
 
 def oscillation(x: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
@@ -90,17 +87,6 @@ def optimal_relaxation(rate: Tensor | float) -> Tensor:
     return 2 / (1 + (1 - torch.as_tensor(rate, dtype=torch.float64)).sqrt())
 
 
-def random_rate(s: float, n: int) -> float:
-    """4 (e^(s^2) - 1) / n, near sigma_2^2 of n x n independent normal scores of deviation s, for large n. [ours]
-
-    >>> round(random_rate(0.5, 64), 4)
-    0.0178
-    """
-    check_at_least("s", s, 0)
-    check_count("n", n)
-    return 4 * math.expm1(s * s) / n
-
-
 def double_centre(scores: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch n m"]:
     """The scores less their row and column means: all that a plan sees of them.
 
@@ -110,23 +96,6 @@ def double_centre(scores: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch 
     """
     half = scores - scores.mean(dim=-1, keepdim=True)
     return half - half.mean(dim=-2, keepdim=True)
-
-
-def dual_value(
-    scores: Float[Tensor, "*batch n m"],
-    f: Float[Tensor, "*batch n"],
-    g: Float[Tensor, "*batch m"],
-    a: Float[Tensor, "*batch n"],
-    b: Float[Tensor, "*batch m"],
-) -> Float[Tensor, "*batch"]:
-    """D(f, g) = <a, f> + <b, g> - sum exp(S + f_i + g_j), which every half-step raises; weights of zero count as zero.
-
-    >>> half = torch.tensor([0.5, 0.5])
-    >>> dual_value(torch.zeros(2, 2), half.log(), half.log(), half, half)
-    tensor(-2.3863)
-    """
-    linear = sum(torch.where(weight > 0, weight * each, 0.0).sum(dim=-1) for weight, each in ((a, f), (b, g)))
-    return linear - (scores + f.unsqueeze(-1) + g.unsqueeze(-2)).exp().sum(dim=(-2, -1))
 
 
 def kl(P: Float[Tensor, "*batch n"], Q: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
