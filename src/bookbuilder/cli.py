@@ -181,7 +181,7 @@ def record(
     if not missing and (not paper or minutes is not None):
         raise UserError("say which paper" if minutes is None else "--minutes is for --missing alone")
     if tier == "ci":
-        raise UserError("tier ci runs live in every build and has no records: use cpu or gpu")
+        raise UserError("tier ci runs in every build and has no records; give --tier cpu or gpu")
     papers = repo.choose([paper] if paper else [])
     asked = jobs if context.get_parameter_source("jobs").name != "DEFAULT" else 0  # else what suits the machine
     from bookbuilder.ledger import missing as lacking

@@ -9,20 +9,20 @@ import pytest
 from bookbuilder.paths import find_repo
 from bookbuilder.run.driver import cells_code
 
-HOUSE = find_repo()
+REPO = find_repo()
 
 
-@pytest.mark.parametrize("slug", [*HOUSE.chapters(), *HOUSE.essays()])
+@pytest.mark.parametrize("slug", [*REPO.chapters(), *REPO.essays()])
 def test_no_step_is_a_bare_assert_which_a_flag_of_python_drops(slug):
-    notebook = json.loads(HOUSE.notebook(slug).read_text("utf-8"))
+    notebook = json.loads(REPO.notebook(slug).read_text("utf-8"))
     code = ast.parse(cells_code(slug, notebook))
     bare = [ast.unparse(node) for node in ast.walk(code) if isinstance(node, ast.Assert)]
     assert not bare, "say it with check, at_most or confirm of lab.page"
 
 
-@pytest.mark.parametrize("slug", HOUSE.chapters())
+@pytest.mark.parametrize("slug", REPO.chapters())
 def test_the_mechanism_begins_with_an_algorithm_in_numbered_steps(slug):
-    cells = json.loads(HOUSE.notebook(slug).read_text("utf-8"))["cells"]
+    cells = json.loads(REPO.notebook(slug).read_text("utf-8"))["cells"]
     text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     box = re.search(r"^## Mechanism\n\n```\{prf:algorithm\} \w[^\n]+\n(.*?)\n```$", text, re.M | re.S)
     assert box, "no algorithm"

@@ -124,7 +124,7 @@ def test_a_failing_condition_is_told_and_an_old_record_stays(repo, paper):
     [
         (("toy", "Nope"), "toy has no experiment 'Nope'; it has Draws"),
         (("toy", "Draws", "--tier", "gpu"), "Draws is not offered at tier gpu; it has ci, cpu"),
-        (("toy", "--tier", "ci"), "runs live in every build"),
+        (("toy", "--tier", "ci"), "runs in every build"),
         (("nope",), "no chapter is called nope"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
     [
         ((), "say which paper"),
         (("toy", "--minutes", "3"), "--minutes is for --missing alone"),
-        (("--missing", "--tier", "ci"), "runs live in every build"),
+        (("--missing", "--tier", "ci"), "runs in every build"),
         (("nope", "--missing"), "no chapter is called nope"),
     ],
 )
