@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -12,10 +13,9 @@ import time
 import psutil
 import pytest
 import toybook
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from bookbuilder.paths import Repo, processor
-from bookbuilder.run import driver, worker
+from bookbuilder.run import driver
 from derived.lab.real import pinned
 
 PARAMETERS = {"tier": "ci", "seed": 0, "device": "cpu"}
@@ -49,11 +49,26 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(repo):
     assert (repo / "_build/executed/notebooks/toy.ipynb").read_text() == content, "two runs must be equal byte for byte"
 
 
-def test_the_seconds_of_a_run_are_told_by_section():
-    code = [new_code_cell("x", metadata={"papermill": {"duration": each}}) for each in (0.26, 1.5, 1.5, None)]
-    notes = [new_markdown_cell("## Later\n\nwords"), new_markdown_cell("no heading")]
-    notebook = new_notebook(cells=[code[0], notes[0], code[1], notes[1], *code[2:]])
-    assert worker._seconds(notebook) == {"": 0.3, "Later": 3.0}
+def test_a_chapter_runs_in_the_builders_own_python_whatever_kernels_jupyter_finds(repo, tmp_path, monkeypatch):
+    folder = tmp_path / "jupyter/kernels/python3"
+    folder.mkdir(parents=True)
+    argv = ["/usr/bin/env", "OTHER=1", sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (folder / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "mine", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    cell = f"import os, sys\nassert 'OTHER' not in os.environ and sys.executable == {sys.executable!r}"
+    toybook.write_chapter(repo, "toy", cell, toybook.report_cell())
+    toybook.write_toc(repo, "toy")
+    done = toybook.derived(repo, "run")
+    assert done.returncode == 0, done.stderr
+
+
+def test_versions_are_those_that_the_kernel_says(repo):
+    cell = toybook.report_cell().replace("'on_page': []", "'on_page': [], 'versions': {'numpy': '1.0'}")
+    toybook.write_chapter(repo, "toy", cell)
+    toybook.write_toc(repo, "toy")
+    toybook.derived(repo, "run")
+    found = toybook.findings(repo, "toy")["versions"]
+    assert (found["numpy"], found["python"]) == ("1.0", platform.python_version())
 
 
 def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(repo):
