@@ -1,4 +1,4 @@
-"""What a notebook puts on its page: figures with their alt text, numbers for the prose, source, and its ledger."""
+"""Functions for notebooks: figures with alt text, numbers for the prose, source, and the ledger."""
 
 import ast
 import html

@@ -1,4 +1,4 @@
-"""The ledger: what a chapter ran, and one row for each claim and tier, with its verdict.
+"""The ledger: the experiments of a chapter, and one row for each claim and tier, with its verdict.
 
     study   one experiment as a chapter sees it: the rows made just now, and the records
     absent  what an experiment ``needs`` of real weights and data and is not here: its record speaks for it

@@ -238,7 +238,7 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
     monkeypatch.setattr(recording, "_keep_finished", Mock(side_effect=recording._keep_finished))
     done = missing(repo, "--minutes", "60")
     assert done.returncode == 3, done.stderr
-    assert "something is left: the same command goes on" in done.stdout
+    assert "records are still missing; run the same command again" in done.stdout
     assert not (repo / "results/toy").exists()
     done = missing(repo, "--minutes", "60")
     assert done.returncode == 0, done.stderr
@@ -248,8 +248,8 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say which paper"),
-        (("toy", "--minutes", "3"), "--minutes is for --missing alone"),
+        ((), "name a paper"),
+        (("toy", "--minutes", "3"), "--minutes needs --missing"),
         (("--missing", "--tier", "ci"), "runs in every build"),
         (("nope", "--missing"), "no chapter is called nope"),
     ],
