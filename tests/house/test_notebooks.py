@@ -9,27 +9,27 @@ import pytest
 from bookbuilder.paths import find_repo
 from bookbuilder.run.driver import cells_code
 
-HOUSE = find_repo()
+REPO = find_repo()
 
 
-@pytest.mark.parametrize("slug", [*HOUSE.chapters(), *HOUSE.essays()])
+@pytest.mark.parametrize("slug", [*REPO.chapters(), *REPO.essays()])
 def test_no_step_is_a_bare_assert_which_a_flag_of_python_drops(slug):
-    notebook = json.loads(HOUSE.notebook(slug).read_text("utf-8"))
+    notebook = json.loads(REPO.notebook(slug).read_text("utf-8"))
     code = ast.parse(cells_code(slug, notebook))
     bare = [ast.unparse(node) for node in ast.walk(code) if isinstance(node, ast.Assert)]
     assert not bare, "say it with check, at_most or confirm of lab.page"
 
 
 def edition(slug: str) -> int:
-    return json.loads(HOUSE.notebook(slug).read_text("utf-8"))["metadata"]["derived"]["edition"]
+    return json.loads(REPO.notebook(slug).read_text("utf-8"))["metadata"]["derived"]["edition"]
 
 
-FIRST_DRAFTS = [slug for slug in HOUSE.chapters() if edition(slug) < 3]
+FIRST_DRAFTS = [slug for slug in REPO.chapters() if edition(slug) < 3]
 
 
 @pytest.mark.parametrize("slug", FIRST_DRAFTS)
 def test_the_mechanism_begins_with_an_algorithm_in_numbered_steps(slug):
-    cells = json.loads(HOUSE.notebook(slug).read_text("utf-8"))["cells"]
+    cells = json.loads(REPO.notebook(slug).read_text("utf-8"))["cells"]
     text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     box = re.search(r"^## Mechanism\n\n```\{prf:algorithm\} \w[^\n]+\n(.*?)\n```$", text, re.M | re.S)
     assert box, "no algorithm"

@@ -8,14 +8,14 @@ import pytest
 from bookbuilder.paths import find_repo
 from bookbuilder.run.driver import cells_code
 
-HOUSE = find_repo()
+REPO = find_repo()
 
 
 @pytest.fixture(scope="module")
 def page():
     """The names of the notebook after its cells have run, which check each change by themselves."""
     names: dict = {"__name__": "one_block"}
-    notebook = json.loads(HOUSE.notebook("one_block").read_text("utf-8"))
+    notebook = json.loads(REPO.notebook("one_block").read_text("utf-8"))
     exec(compile(cells_code("one_block", notebook), "one_block", "exec"), names)
     return names
 
@@ -27,13 +27,13 @@ def held(page, kind, gap=0.0):
 
 
 def test_there_is_a_change_for_each_chapter_in_the_order_of_the_book(page):
-    cells = json.loads(HOUSE.notebook("one_block").read_text("utf-8"))["cells"]
+    cells = json.loads(REPO.notebook("one_block").read_text("utf-8"))["cells"]
     table = next("".join(cell["source"]) for cell in cells if "| chapter |" in "".join(cell["source"]))
-    places = [table.index(f"notebooks/{slug}.ipynb") for slug in HOUSE.chapters()]
+    places = [table.index(f"notebooks/{slug}.ipynb") for slug in REPO.chapters()]
     assert places == sorted(places)
-    assert len(page["CHANGES"]) == len(HOUSE.chapters())
+    assert len(page["CHANGES"]) == len(REPO.chapters())
     marks = sorted({mark for parts in page["PARTS"].values() for mark in parts.values()})
-    assert marks == list(range(1, 1 + len(HOUSE.chapters())))
+    assert marks == list(range(1, 1 + len(REPO.chapters())))
 
 
 def test_the_picture_marks_the_part_that_a_change_overrides(page):
@@ -43,7 +43,7 @@ def test_the_picture_marks_the_part_that_a_change_overrides(page):
 
 
 def test_the_project_has_a_week_for_each_change_between_the_plain_block_and_two_together(page):
-    cells = json.loads(HOUSE.notebook("one_block").read_text("utf-8"))["cells"]
+    cells = json.loads(REPO.notebook("one_block").read_text("utf-8"))["cells"]
     plan = next("".join(cell["source"]) for cell in cells if "| week |" in "".join(cell["source"]))
     weeks = re.findall(r"^\| (\d+) \| (?:`(\w+)`|two of yours that compose) \|", plan, re.M)
     changes = [each.__name__ for each in page["CHANGES"]]

@@ -13,7 +13,7 @@ from derived.lab.effect import Published
 from derived.lab.findings import COLUMNS
 from derived.lab.record import save
 from derived.lab.stats import Estimate, mean
-from derived.lab.study import AS_RETOLD, Study, ledger, record_states, staleness, study, terms
+from derived.lab.study import FROM_A_SUMMARY, Study, ledger, record_states, staleness, study, terms
 
 
 def claim(toy=None, **changes) -> Claim:
@@ -188,7 +188,7 @@ def test_a_row_notes_its_seed(toy):
 
 def test_a_failing_digest_is_never_called_the_papers_error(toy):
     fails = claim(toy, source="digest", accept=(5.0, 6.0))
-    assert ledger("toy", [fails], [study(toy, "ci", 0, "cpu")])[0]["reason"].startswith(AS_RETOLD)
+    assert ledger("toy", [fails], [study(toy, "ci", 0, "cpu")])[0]["reason"].startswith(FROM_A_SUMMARY)
 
 
 def test_a_failed_condition_leaves_the_claim_undecided(toy, monkeypatch):
@@ -322,8 +322,8 @@ def test_a_caption_names_each_record_and_the_live_run(toy, recorded):
     save(recorded(toy))
     found = study(toy, "ci", 3, "cpu")
     assert found.provenance() == [
-        "recorded at tier cpu on one core, 2026-01-01, seed 0",
-        "live at tier ci, seed 3",
+        "recorded on a CPU: one core, 2026-01-01, seed 0",
+        "small, in this build, seed 3",
     ]
     assert found.rows.groupby("tier")["recorded"].unique().map(list).to_dict() == {"ci": [False], "cpu": [True]}
     assert found.rows.index.is_unique

@@ -2,10 +2,9 @@
 
     finding      one chapter's findings file: who ran, where, how long, its ledger rows and the state of its records
     row          one claim at one tier; the headline row is the one of the largest tier that ran
-    verdict key  how a row is shown: its verdict, with "fails" of a retelling apart from "fails" of a paper
-    group        whose statement it is, as claims are counted: the papers', their code's, the papers' as retold, earlier
-                 work's, ours
-    storey       of a table of claims: first the few that are told in plain words, then all others, folded
+    verdict key  how a row is shown: its verdict, with "fails" of a summary apart from "fails" of a paper
+    group        whose statement it is: the paper, its code, the paper from a summary, earlier work, ours
+    part         of a table of claims: first the few that are told in plain words, then all others, folded
 
 Every fragment is a `{raw} html` block of MyST, because statements, cards and tables need more structure than
 Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typesets it like the rest of the page.
@@ -28,7 +27,7 @@ from bookbuilder.notebook.statements import BADGES, SOURCES
 VERDICTS = {
     "holds": ("✓", "holds", "hold"),
     "fails": ("✗", "fails", "fail"),
-    "retold": ("(✗)", "fails as retold", "fail as retold"),
+    "retold": ("(✗)", "fails, from a summary", "fail, from a summary"),
     "refuted": ("≠", "refuted", "refuted"),
     "undecided": ("?", "undecided", "undecided"),
     "reported": ("•", "reported", "reported"),
@@ -37,12 +36,12 @@ VERDICTS = {
 GROUPS = {
     "paper": "the papers",
     "code": "their authors' code",
-    "retold": "the papers, as retold",
+    "retold": "the papers, from a summary",
     "earlier": "earlier work",
     "ours": "this book",
 }
 
-THEIRS = {"paper": "the paper", "code": "its code", "retold": "the paper, as retold"}  # of one chapter
+THEIRS = {"paper": "the paper", "code": "its code", "retold": "the paper, from a summary"}  # of one chapter
 SCALES = {"exact": "exact", "paper": "at the paper's scale", "ours": "at ours", "toy": "toy"}
 PUNCTUATION = tuple(".,;:)")  # must not begin a line after a formula
 

@@ -1,4 +1,4 @@
-"""Converts a notebook for any Jupyter: MyST that only the site's builder understands becomes plain Markdown.
+"""Convert a notebook for any Jupyter: MyST directives become plain Markdown.
 
 place   where a label is on the built site: its words ("Theorem 8.5", "(8.8)", "Fig. 8.1"), its page, its anchor
 work    an entry of the bibliography: authors, year, and where to read it

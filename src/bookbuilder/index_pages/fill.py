@@ -1,4 +1,4 @@
-"""Fills in the book's own pages: each placeholder line gets what is made from the data of all chapters."""
+"""Fill the placeholders of the book's pages from the data of all chapters."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The dated changes of what judges a recorded claim: results/changes.yml, to which entries are only ever added."""
+"""The dated changes of criteria of recorded claims: results/changes.yml, which only grows."""
 
 import datetime
 import hashlib

@@ -1,4 +1,4 @@
-"""The commands that ask what was judged: ``derived claims | register | compare``."""
+"""The commands for verdicts: ``derived claims | register | compare``."""
 
 import json
 from pathlib import Path

@@ -114,11 +114,11 @@ def _control(row: Row) -> str:
     if not judged(row) or not isinstance(control, dict):
         return ""
     if control["verdict"] == "holds":
-        return f"its control passes by the same criterion ({control['value']:.4g}), so the claim shows nothing"
+        return f"its control passes by the same criterion ({control['value']:.4g}), so the claim is not evidence"
     if control["value"] is None and row["value"] is not None:
         return f"its control has no number: {control['reason']}"
     if row["headline"] and row["verdict"] == "holds" and control["verdict"] != "fails":
-        return "its control is undecided; a control must fail (more draws), another method is a comparison"
+        return "its control is undecided; a control must fail: take more draws, or call another method a comparison"
     return ""
 
 

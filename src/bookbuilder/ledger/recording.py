@@ -90,7 +90,7 @@ def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]
             raise UserError(f"{name} is not offered at tier {tier}; it has {', '.join(known[name].tiers)}")
     chosen = [known[name] for name in names] or [one for one in known.values() if tier in one.tiers]
     if tier == "ci":
-        raise UserError("tier ci runs live in every build and has no records: use cpu or gpu")
+        raise UserError("tier ci runs in every build and has no records; give --tier cpu or gpu")
     if not chosen:
         raise UserError(f"{paper} has nothing at tier {tier}: its claims of that cost do not exist")
     return chosen

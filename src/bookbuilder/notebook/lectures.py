@@ -1,4 +1,4 @@
-"""Reads lectures: what a chapter shows in 50, 90 and 180 minutes, and for how long.
+"""Read lectures: the statements and figures of a chapter for 50, 90 and 180 minutes, with their minutes.
 
 ``book/lectures/<slug>.yml`` is one list of steps, in the order of all three lectures:
 

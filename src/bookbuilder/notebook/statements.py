@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 SOURCES = {
     "paper": ("paper", "paper", "the paper"),
     "repo": ("code", "code", "the authors' code"),
-    "digest": ("retold", "as retold", "a digest of the paper"),
+    "digest": ("retold", "from a summary", "a summary of the paper"),
     "prior": ("earlier", "earlier", "earlier work"),
     "ours": ("ours", "ours", "this book"),
 }

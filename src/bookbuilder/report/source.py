@@ -1,4 +1,4 @@
-"""Reads what a chapter's report says beyond its data: ``book/reports/<slug>.yml``."""
+"""Read the hand-written part of a chapter's report: ``book/reports/<slug>.yml``."""
 
 import datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes what the book had to take back, from the dated changes of its claims: the shortest first."""
+"""Write the page of retracted statements from the dated changes of claims, shortest first."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Finds what no page may contain, in a chapter's source before it runs and in its outputs before they are kept.
+"""Find faults in a chapter's source before it runs, and in its outputs before they are kept.
 
 fault    one line: the cell, what is wrong there, and what to do
 """

@@ -19,6 +19,8 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
@@ -31,6 +33,15 @@ from derived.lab.findings import FINDINGS
 
 PARAMETERS = ["tier", "seed", "device"]
 HEADING = re.compile(r"^#{1,3} (.+)$", re.M)
+
+
+class OwnKernel(AsyncKernelManager):
+    """Starts a kernel of the Python that runs the builder, whatever kernels Jupyter finds on this machine."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=command, display_name="Python 3", language="python")
 
 
 class ChapterError(Exception):
@@ -56,6 +67,7 @@ def _execute(source: Path, partial: Path, parameters: dict[str, Any]) -> nbforma
             str(partial),
             parameters=parameters,
             kernel_name="python3",
+            kernel_manager_class=OwnKernel,
             progress_bar=False,
             record_timing=False,
             cwd=str(partial.parent),
@@ -103,6 +115,7 @@ def take_findings(notebook: nbformat.NotebookNode) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
+    """The versions of this process; those that the kernel says in its findings replace them."""
     from importlib.metadata import version
 
     names = ("torch", "numpy", "scipy", "pandas", "matplotlib", "papermill", "jupyter-book")
@@ -156,7 +169,7 @@ def run(job: dict[str, Any]) -> None:
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         / (1024 if sys.platform == "linux" else 2**20),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "versions": _versions(),
+        "versions": _versions() | findings.get("versions", {}),
         "executed_sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
     write_whole(executed, text)

@@ -1,8 +1,7 @@
-"""Sets what a shared link shows: the chapter's surprise in plain words, its picture, and the name of the book.
+"""Set the preview of a shared link: the chapter's surprise in plain words, its picture, and the name of the book.
 
-sphinxext-opengraph writes the tags. It takes a page's own words from the page's metadata; the builder leaves them in
-the stage. Addresses that begin with no host mean nothing to whoever reads a shared link, so `og:url` is left out
-where the site's own address is not set.
+sphinxext-opengraph writes the tags. It takes a page's own words from the page's metadata, which the builder writes. A
+relative address means nothing to whoever reads a shared link, so `og:url` is left out where the site has no address.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Looks for what a class could not follow, and for what a wall cannot show, in the slides of a lecture.
+"""Check the slides of a lecture: missing statements, and slides that do not fit.
 
 fault   one line: what is wrong, and on which slide; the builder stops at it
 

@@ -1,4 +1,4 @@
-"""Claims: each statement of a paper, what would decide it, and how an estimate is judged.
+"""Claims: statements of a paper, their criteria, and how an estimate is judged.
 
     claim       a statement, its source, its evidence (an experiment, or a check cell of the page), and a criterion
     verdict     holds · fails · refuted (a tempting reading of our own: nobody's failure) · undecided (the

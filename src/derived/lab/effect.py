@@ -1,4 +1,4 @@
-"""How large a result is: beside the paper's number, beside what the design could see, and beside its criterion.
+"""Effect sizes: against the paper's number, the smallest detectable effect, and the criterion.
 
 effect     the paper's number and ours as one quantity, their difference with its interval
 see        the smallest difference that a design sees four times in five at the interval's level

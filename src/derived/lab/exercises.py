@@ -1,4 +1,4 @@
-"""Exercises that check themselves: what a reader answers is tried at points that no page shows.
+"""Exercises that check themselves: a reader's answer is tried at points that no page shows.
 
 label      of the exercise in its notebook, as in ``check("cac-ex-tv", gamma_tv)``
 point      the arguments of one trial by name; ``draw(generator)`` makes one, POINTS of them are tried

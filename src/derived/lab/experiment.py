@@ -1,4 +1,4 @@
-"""Experiments: what a paper ran, as plain data and one function.
+"""Experiments: plain data and one function.
 
 tier       "ci" live in every build · "cpu" recorded · "gpu" recorded: the published size
 condition  one plain dict; the unit of work, of resuming and of time limits

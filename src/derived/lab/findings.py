@@ -1,4 +1,4 @@
-"""What a chapter hands to the builder: the keys of a row of the ledger and how its numbers are written.
+"""The data that a chapter hands to the builder: keys of a ledger row, and formats of its numbers.
 
 A check cell decides a claim by a call that names it: ``check(gap, bound, "OLS-2")``, ``at_most`` or ``refute``.
 

@@ -1,4 +1,4 @@
-"""Whether the files of a record are still those that were written. Nothing heavy is imported here.
+"""Check that the files of a record are unchanged. Nothing heavy is imported here.
 
 seal    the checksum of record.json over everything in it but itself
 """

@@ -1,4 +1,5 @@
-"""The names of tiers and devices. It is in the hash of every record, so it holds nothing else."""
+"""Names of tiers and devices, and the words in which pages call a tier."""
 
 TIERS = ("ci", "cpu", "gpu")
+SIZES = {"ci": "small, in this build", "cpu": "recorded on a CPU", "gpu": "recorded on a GPU"}
 DEVICES = ("auto", "cpu", "cuda")

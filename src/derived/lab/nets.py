@@ -1,4 +1,4 @@
-"""What small networks are made of, R of them side by side: every weight and every state has the networks in front.
+"""Layers of small networks, R of them side by side: every weight and every state has the networks in front.
 
 symbol   name          meaning                                                  axes
 R        num_networks  independent networks in one batch                        leading axis

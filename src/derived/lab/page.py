@@ -1,4 +1,4 @@
-"""What a notebook puts on its page: figures with their alt text, numbers for the prose, source, and its ledger."""
+"""Functions for notebooks: figures with alt text, numbers for the prose, source, and the ledger."""
 
 import ast
 import html
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
-from derived.lab.record import results_root
+from derived.lab.record import results_root, versions
 from derived.lab.stats import Estimate, worst
 from derived.lab.study import Check, Study, ledger, record_states, study
 
@@ -279,6 +279,7 @@ def report(paper: str, claims: Sequence[Claim], run: Studies) -> None:
     rows = ledger(paper, claims, found, CHECKS, run.seed)
     on_page = [claim.id for claim in claims if claim.kind == "on page"]
     findings = {"rows": rows, "records": record_states(claims, found), "on_page": on_page}
+    findings["versions"] = versions()
     headlines = [row for row in rows if row["headline"]]
     text = "\n".join(f"{row['id']}: {row['verdict']}" for row in headlines)
     display({"text/html": _table(headlines), FINDINGS: findings, "text/plain": text}, raw=True)

@@ -1,4 +1,4 @@
-"""Records: what a longer run measured, kept as three small files that are written whole or not at all.
+"""Records: the rows of a longer run, kept as three small files that are written whole or not at all.
 
     results/<paper>/<Experiment>/<tier>/record.json   configuration, seed, versions, device, cost, commit, checksums
     results/<paper>/<Experiment>/<tier>/rows.parquet  the rows

@@ -1,4 +1,4 @@
-"""The ledger: what a chapter ran, and one row for each claim and tier, with its verdict.
+"""The ledger: the experiments of a chapter, and one row for each claim and tier, with its verdict.
 
     study   one experiment as a chapter sees it: the rows made just now, and the records
     absent  what an experiment ``needs`` of real weights and data and is not here: its record speaks for it
@@ -20,7 +20,7 @@ from derived.lab.claims import Claim, Verdict
 from derived.lab.effect import Published, effect, see
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
-from derived.lab.names import TIERS
+from derived.lab.names import SIZES, TIERS
 from derived.lab.real import pinned
 from derived.lab.record import Record, disagreements, load, remake, strayed
 from derived.lab.stats import Estimate
@@ -28,7 +28,7 @@ from derived.lab.stats import Estimate
 CLOCK = ("seconds", "times as long")  # units of what a clock says, which depends on what else the machine does
 FACTS = ("date", "seconds", "peak_memory_mb", "device_name", "no_commit")  # of a record, for the pages
 Check = tuple[str, Estimate, Estimate | None]  # a call of a check cell, what it found, and its control's
-AS_RETOLD = "as retold; the paper's own text was not seen"
+FROM_A_SUMMARY = "from a summary; the paper itself was not seen"
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,11 @@ class Study:
     def provenance(self) -> list[str]:
         """Where the numbers come from, for a caption: each record, and what was run live."""
         records = [
-            f"recorded at tier {tier} on {record.device_name}, {record.date[:10]}, seed {record.seed}"
+            f"{SIZES[tier]}: {record.device_name}, {record.date[:10]}, seed {record.seed}"
             for tier, record in self.records.items()
         ]
-        live = f"its rows at tier {self.tier} as recorded" if self.absent else f"live at tier {self.tier}"
+        size = SIZES["ci"] if self.tier == "ci" else f"in this build at tier {self.tier}"
+        live = f"small, recorded with tier {[*self.records][-1]}" if self.absent else size
         return [*records, f"{live}, seed {self.seed}"]
 
 
@@ -188,7 +189,7 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
     if estimate is not None and numbers["value"] is None:
         row["reason"] = "; ".join(part for part in ("the value is not a finite number", row["reason"]) if part)
     if row["verdict"] == "fails" and claim.source == "digest":
-        row["reason"] = "; ".join(part for part in (AS_RETOLD, row["reason"]) if part)
+        row["reason"] = "; ".join(part for part in (FROM_A_SUMMARY, row["reason"]) if part)
     return {name: row[name] for name in COLUMNS}
 
 

@@ -92,7 +92,7 @@ def test_a_card_says_what_surprises_what_it_takes_and_what_became_of_the_papers_
     text = " ".join(card.get_text(" ").split())
     assert "7 min for the short path, 45 min for all of it" in text
     assert [" ".join(pill.get_text(" ").split()) for pill in card.select(".verdict")] == [
-        *("✓ 1 holds", "✗ 1 fails", "(✗) 1 fails as retold"),
+        *("✓ 1 holds", "✗ 1 fails", "(✗) 1 fails, from a summary"),
     ]
 
 
@@ -114,7 +114,7 @@ def test_the_first_screen_counts_what_became_of_papers_code_and_retellings(tmp_p
     assert lines == [
         ["4 claims of the papers", "1", "–", "2", "1"],
         ["1 claim of their authors' code", "–", "1", "–", "–"],
-        ["1 claim of the papers, as retold", "–", "1", "–", "–"],
+        ["1 claim of the papers, from a summary", "–", "1", "–", "–"],
     ]
 
 
@@ -137,7 +137,7 @@ def test_each_claim_of_a_paper_is_a_mark_with_a_sign_and_leads_to_its_evidence(t
         ("mark-paper", "✓", "B holds"),
         ("mark-paper", "✗", "A fails"),
         ("mark-code", "✓", "D holds"),
-        ("mark-retold", "✗", "C fails as retold"),
+        ("mark-retold", "✗", "C fails, from a summary"),
     ]
 
 

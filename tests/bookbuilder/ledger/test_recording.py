@@ -124,7 +124,7 @@ def test_a_failing_condition_is_told_and_an_old_record_stays(repo, paper):
     [
         (("toy", "Nope"), "toy has no experiment 'Nope'; it has Draws"),
         (("toy", "Draws", "--tier", "gpu"), "Draws is not offered at tier gpu; it has ci, cpu"),
-        (("toy", "--tier", "ci"), "runs live in every build"),
+        (("toy", "--tier", "ci"), "runs in every build"),
         (("nope",), "no chapter is called nope"),
     ],
 )
@@ -238,7 +238,7 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
     monkeypatch.setattr(recording, "_keep_finished", Mock(side_effect=recording._keep_finished))
     done = missing(repo, "--minutes", "60")
     assert done.returncode == 3, done.stderr
-    assert "something is left: the same command goes on" in done.stdout
+    assert "records are still missing; run the same command again" in done.stdout
     assert not (repo / "results/toy").exists()
     done = missing(repo, "--minutes", "60")
     assert done.returncode == 0, done.stderr
@@ -248,9 +248,9 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say which paper"),
-        (("toy", "--minutes", "3"), "--minutes is for --missing alone"),
-        (("--missing", "--tier", "ci"), "runs live in every build"),
+        ((), "name a paper"),
+        (("toy", "--minutes", "3"), "--minutes needs --missing"),
+        (("--missing", "--tier", "ci"), "runs in every build"),
         (("nope", "--missing"), "no chapter is called nope"),
     ],
 )

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,28 @@ def test_a_chapter_runs_once_and_again_only_after_a_change(repo):
     (repo / "_build/findings/toy.json").unlink()
     assert "done in" in toybook.derived(repo, "run").stdout
     assert (repo / "_build/executed/notebooks/toy.ipynb").read_text() == content, "two runs must be equal byte for byte"
+
+
+def test_a_chapter_runs_in_the_builders_own_python_whatever_kernels_jupyter_finds(repo, tmp_path, monkeypatch):
+    folder = tmp_path / "jupyter/kernels/python3"
+    folder.mkdir(parents=True)
+    argv = ["/usr/bin/env", "OTHER=1", sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (folder / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "mine", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    cell = f"import os, sys\nassert 'OTHER' not in os.environ and sys.executable == {sys.executable!r}"
+    toybook.write_chapter(repo, "toy", cell, toybook.report_cell())
+    toybook.write_toc(repo, "toy")
+    done = toybook.derived(repo, "run")
+    assert done.returncode == 0, done.stderr
+
+
+def test_versions_are_those_that_the_kernel_says(repo):
+    cell = toybook.report_cell().replace("'on_page': []", "'on_page': [], 'versions': {'numpy': '1.0'}")
+    toybook.write_chapter(repo, "toy", cell)
+    toybook.write_toc(repo, "toy")
+    toybook.derived(repo, "run")
+    found = toybook.findings(repo, "toy")["versions"]
+    assert (found["numpy"], found["python"]) == ("1.0", platform.python_version())
 
 
 def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(repo):

@@ -74,7 +74,7 @@ ROWS = [
     row("TOY-2", "fails", kind="counterexample", reason="refuted by a witness"),
     row("TOY-3", "reported", kind="measured", value=1.28e-05, low=1.1e-05, high=1.4e-05, criterion="reported"),
     row("TOY-2.a", "holds", amends="TOY-2", source="ours", paper_value="–"),
-    row("TOY-4", "fails", source="digest", reason="as retold; the paper's own text was not seen"),
+    row("TOY-4", "fails", source="digest", reason="from a summary; the paper itself was not seen"),
     row("TOY-5", "not run", tier="gpu", value=None, n=None, device=None, reason="not recorded at gpu yet"),
     row("TOY-6", "undecided", kind="statistic", value=0.97, low=0.94, high=1.01, n=20),
     row("TOY-6", "holds", tier="cpu", kind="statistic", value=0.99, low=0.98, high=1.0, n=2000, headline=False),
@@ -354,7 +354,7 @@ def test_proofs_have_no_id_in_common(book: Path):
 def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
     soup = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
     box = soup.find(id="toy-theorem")
-    assert box.select_one(".admonition-title .whose").get_text() == "as retold"
+    assert box.select_one(".admonition-title .whose").get_text() == "from a summary"
     assert box.select_one(".admonition-title .headerlink")["href"] == "#toy-theorem"
     foot = box.select_one(".statement-links")
     assert foot.select_one("a[title='tests/papers/toy/test_one.py::test_it']")

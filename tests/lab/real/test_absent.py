@@ -47,7 +47,7 @@ def test_figures_have_the_record_and_its_rows_at_tier_ci(absent, recorded):
     found = study(absent, "ci", 0, "cpu")
     pd.testing.assert_frame_equal(found.best, recorded(absent).rows)
     pd.testing.assert_frame_equal(found.live, recorded(absent).ci_rows)
-    assert found.provenance()[-1] == "its rows at tier ci as recorded, seed 0"
+    assert found.provenance()[-1] == "small, recorded with tier cpu, seed 0"
 
 
 def test_a_record_is_not_compared_with_itself(absent):

@@ -328,7 +328,7 @@ def test_more_networks_of_two_heads_share_no_draw_with_those_of_all_arms(rows):
     assert (both["old"] != both["new"]).all()
     claim = next(claim for claim in training.CLAIMS if claim.id == "GT-7.a")
     flat = rows[Heads].assign(valid=1.0)
-    assert np.isfinite([claim.measure(flat).value, claim.control(flat).value]).all()
+    assert np.isfinite([claim.measure(flat).value, claim.comparison[1](flat).value]).all()
     falling = flat.assign(valid=-flat["step"] * (flat["system"] == "waveforms").astype(float))
     for claim in (claim for claim in training.CLAIMS if claim.id in ("GT-7.a", "GT-7.d")):
         with pytest.raises(ValueError, match=r"waveforms.* not come to a plateau"):
@@ -367,11 +367,11 @@ def test_blurred_and_hard_labels_are_compared_where_they_have_learned(rows, name
     claim = next(claim for claim in training.CLAIMS if claim.id == name)
     flat = rows[Order].assign(valid=1.0, rmse=0.01, reconstruction=0.0)
     assert claim.experiment is Order
-    assert np.isfinite([claim.measure(flat).value, claim.control(flat).value]).all()
+    assert np.isfinite([claim.measure(flat).value, claim.comparison[1](flat).value]).all()
     with pytest.raises(ValueError, match="'blurred' has not learned"):
         claim.measure(flat.assign(rmse=flat["arm"].map({"blurred": 0.1}).fillna(0.01)))
     with pytest.raises(ValueError, match="'smoothed' has not learned"):
-        claim.control(flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
+        claim.comparison[1](flat.assign(rmse=flat["arm"].map({"smoothed": 0.1}).fillna(0.01)))
     for arm in ("ce", "blurred"):
         with pytest.raises(ValueError, match=f"{arm}.* not come to a plateau"):
             claim.measure(flat.assign(valid=-flat["step"] * (flat["arm"] == arm).astype(float)))

@@ -216,7 +216,7 @@ def test_overlap_gains_where_the_theory_without_it_is_farther_off():
             claim.judge(claim.measure(pictures(1.1 if verdict == "holds" else 1.0, theory=1.1, control=null)))[0]
             == verdict
         )
-    assert claim.judge(claim.control(pictures(1.1, theory=1.1, control=1.2)))[0] == "fails"
+    assert claim.judge(claim.comparison[1](pictures(1.1, theory=1.1, control=1.2)))[0] == "fails"
 
 
 def network(trained: float, anew: float) -> pd.DataFrame:

@@ -119,10 +119,10 @@ def test_groups_are_compared_in_the_sentences_that_tell_and_in_the_others():
     less = (rows["sentence"] == "True 1") & (rows["weights"] == "trained")
     some = rows.assign(between=rows["between"].mask(less, 1.7 * rows["within"]))
     assert told.measure(some).value == pytest.approx(1.7)  # one sentence of less decides
-    assert silent.control(some).value == pytest.approx(told.measure(rows).value)  # and one of more
+    assert silent.comparison[1](some).value == pytest.approx(told.measure(rows).value)  # and one of more
     assert told.control(rows).value == pytest.approx(1.0)
     assert silent.measure(rows).value == pytest.approx(1.0)
-    assert silent.judge(silent.control(rows))[0] == "fails"
+    assert silent.judge(silent.comparison[1](rows))[0] == "fails"
     with pytest.raises(ValueError, match="no number"):
         told.measure(rows.assign(within=np.nan))
     figure = languages.names_kept(rows.assign(tier="ci", recorded=False))

@@ -1,4 +1,4 @@
-"""Texts of one's own, for an experiment that reads real ones."""
+"""Generated texts, to try an experiment that reads real ones."""
 
 from pathlib import Path
 

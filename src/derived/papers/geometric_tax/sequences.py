@@ -421,7 +421,8 @@ CLAIMS = (
         where=OURS + "; GT-12.g has what training on DNA of one composition does",
         scale={"gpu": "ours"},
         **TRAINED,
-        control=untrained_alone,
+        comparison=("two halves of the untrained networks", untrained_alone),
+        control="networks without training gain nothing, the end of the range, which no number of networks decides",
     ),
     statistic(
         "GT-12.g",
@@ -433,7 +434,8 @@ CLAIMS = (
         unit="correlation",
         where="the networks of GT-12.d with other draws; one composition is a random chain of letters for each network; one learning rate for both, and no plateau is asked",
         **TRAINED,
-        control=by_one_composition,
+        comparison=("DNA of one composition, trained less untrained", by_one_composition),
+        control="training on one composition is subtracted; GT-12.d has the untrained networks",
     ),
 )
 

@@ -225,7 +225,8 @@ CLAIMS = (
         where="abstract, Learned quantisation; Lorenz, small networks",
         paper_value="not monotone",
         **TIMES,
-        control=one_codebook(True),
+        comparison=("networks of one codebook", one_codebook(True)),
+        control="one codebook at all places has the ratio one, the end of the range, which no number of networks decides",
     ),
     statistic(
         "GT-8.b",

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
@@ -62,14 +61,16 @@ def at_an_end(rows: pd.DataFrame) -> str:
     return ", ".join(NAMES.get(kind, "HKT") for kind in best.index[best.isin([tried.min(), tried.max()])]) or "none"
 
 
-def by_chance(kind: str) -> Measure:
-    """Test accuracy of the second half of an arm's networks less that of the first: what an arm gains on itself."""
+def untrained_gain(*over: str) -> Measure:
+    """Test accuracy of HKT before training less that of other arms after it, judged jointly, the least: a control."""
 
-    def half(rows: pd.DataFrame) -> Estimate:
-        first, second = np.split(tuned_accuracy(rows)[kind].to_numpy(), 2)
-        return mean(second - first)
+    def least(rows: pd.DataFrame) -> Estimate:
+        untrained = measure.chosen(rows, "stage == 'test' and step == 0 and kind == 'hkt'").set_index("replicate")
+        trained = tuned_accuracy(rows)
+        level = 1 - (1 - LEVEL) / len(over)
+        return lowest([mean(untrained["accuracy"] - trained[each], level) for each in over])
 
-    return half
+    return least
 
 
 def settled(judge: Measure) -> Measure:

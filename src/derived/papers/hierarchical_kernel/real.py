@@ -21,7 +21,7 @@ from derived.lab.rng import stream
 
 from .data import real
 from .data.sequences import Data
-from .measures import RIVALS, by_chance, least_gain, settled, tuned_gain
+from .measures import RIVALS, least_gain, settled, tuned_gain, untrained_gain
 from .model.theory import symmetric_antisymmetric
 from .training import Compared
 
@@ -236,7 +236,7 @@ def over_plain(id: str, experiment: type[Real], task: str, where: str, paper_val
         at_least(0),
         where=where,
         paper_value=paper_value,
-        control=settled(by_chance("plain")),
+        control=settled(untrained_gain("plain")),
         **REAL,
     )
 
@@ -252,7 +252,8 @@ def over_rivals(id: str, experiment: type[Real], task: str, where: str) -> Claim
         "paired differences of test accuracy at the end of training, jointly",
         at_least(0),
         where=where,
-        control=settled(least_gain(RIVALS[1:], "wide")),  # as many numbers, no summaries
+        control=settled(untrained_gain(*RIVALS)),
+        comparison=("attention of three times the width", settled(least_gain(RIVALS[1:], "wide"))),
         **REAL,
     )
 

@@ -17,7 +17,7 @@ from .data.listops import CODES, VOCABULARY, ListOps, parse
 from .data.sequences import Data, Sequences
 from .data.shallow import ShallowPredictor, operator_law
 from .marks import compared
-from .measures import AT_END, RIVALS, least_gain, settled, tuned_gain
+from .measures import AT_END, RIVALS, least_gain, settled, tuned_gain, untrained_gain
 from .training import Compared
 
 
@@ -192,7 +192,8 @@ EARNED = (
         at_least(0),
         where=TUNED,
         matters=0.02,
-        control=settled(tuned_gain("plain", "wide")),  # as many numbers, no summaries
+        control=settled(untrained_gain("plain")),
+        comparison=("attention of three times the width", settled(tuned_gain("plain", "wide"))),
         **JUDGED,
     ),
     statistic(
@@ -205,7 +206,8 @@ EARNED = (
         at_least(0),
         where=TUNED,
         matters=0.02,
-        control=settled(least_gain(RIVALS, "plain")),  # no summaries at all
+        control=settled(untrained_gain(*RIVALS)),
+        comparison=("standard attention", settled(least_gain(RIVALS, "plain"))),
         **JUDGED,
     ),
     statistic(
@@ -248,7 +250,8 @@ TREES = (
         unit="share",
         where=CONTROL,
         judged_at=("cpu",),
-        control=settled(least_gain(("plain", "hkt-average"), "wide")),  # as many numbers, no summaries
+        control=settled(untrained_gain("plain", "wide", "hkt-average")),
+        comparison=("attention of three times the width", settled(least_gain(("plain", "hkt-average"), "wide"))),
     ),
     statistic(
         "HKT-E6.b",
@@ -261,7 +264,8 @@ TREES = (
         where=f"both are right in nearly every case, so that a gain had no room to show; {CONTROL}",
         judged_at=("cpu",),
         matters=0.05,
-        control=settled(least_gain(("conv-qk",), "plain")),  # no summaries at all
+        control=settled(untrained_gain("conv-qk")),
+        comparison=("standard attention", settled(least_gain(("conv-qk",), "plain"))),
     ),
     statistic(
         "HKT-E6.c",
@@ -273,7 +277,8 @@ TREES = (
         unit="share",
         where=f"averages keep the letters of a group and lose their order; {CONTROL}",
         judged_at=("cpu",),
-        control=settled(measure.mean("accuracy - last", f"{AT_END} and kind == 'hkt'")),  # summaries that are trained
+        control=settled(measure.mean("accuracy - last", "stage == 'test' and step == 0 and kind == 'hkt-average'")),
+        comparison=("HKT", settled(measure.mean("accuracy - last", f"{AT_END} and kind == 'hkt'"))),
     ),
 )
 

@@ -328,7 +328,8 @@ EXPONENTS = (
         accept=at_most(0.0),
         unit="exponent",
         **BOTH,
-        control=lambda rows: rise_or_shortfall(rows, tokens=16),
+        comparison=("16 tokens", lambda rows: rise_or_shortfall(rows, tokens=16)),
+        control="a network without attention has no power law to fall to",
         **DEEP,
     ),
     computed(
@@ -385,7 +386,8 @@ EXPONENTS = (
         paper_value=Published(
             0.6598, "overlap in the limit", ours=lambda rows: Estimate(overlap_at_infinity(curve(rows, "erf")), 1)
         ),
-        control=lambda rows: limit_of_overlap(rows, "layernorm"),
+        comparison=("LayerNorm", lambda rows: limit_of_overlap(rows, "layernorm")),
+        control="without a normaliser the recurrence has no limit of the overlap",
         **DEEP,
         **BOTH,
     ),
@@ -400,7 +402,8 @@ EXPONENTS = (
         source="repo",
         where="code; the page proves the limit, the row reads one depth",
         **BOTH,
-        control=measure.largest("rho", f"norm == 'erf' and {AT_THE_END}"),
+        comparison=("Derf", measure.largest("rho", f"norm == 'erf' and {AT_THE_END}")),
+        control="without a normaliser the recurrence has no limit of the overlap",
         **DEEP,
     ),
 )
@@ -444,7 +447,8 @@ ATTENTION = (
         r"amplification with attention over without, the lowest of LayerNorm and Derf at $\alpha=0.5$ and $1$",
         at_least(1.2),
         unit="ratio",
-        control=raised_by_attention("log_J"),
+        comparison=("a gradient at one token", raised_by_attention("log_J")),
+        control="the amplification without attention is the denominator, so that an idle arm has the ratio one",
     ),
     computed(
         "SP-12.b",
@@ -456,7 +460,8 @@ ATTENTION = (
         unit="exponent",
         amends="SP-12.a",
         **BOTH,
-        control=last_exponent(2.0),
+        comparison=("infinitely many tokens", last_exponent(2.0)),
+        control="without attention the number of tokens does not enter the recurrence",
         **DEEP,
     ),
     computed(
@@ -469,7 +474,8 @@ ATTENTION = (
         at_least(36),
         unit="blocks",
         plain=r"At its default $\alpha$, up to the 36 blocks that the author trains, Derf amplifies gradients less than LayerNorm.",
-        control=overtaken(1.0),
+        comparison=("Derf at $\\alpha=1$", overtaken(1.0)),
+        control="a network without a normaliser grows by another law, so that no arm does nothing",
     ),
 )
 

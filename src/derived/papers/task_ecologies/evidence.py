@@ -113,7 +113,7 @@ def entropy(labels: tuple[int, ...]) -> float:
 
 # Claims: TE-12 and 14: what evidence establishes. Criteria and expected verdicts were written before the run.
 
-PRINTED = "two printed tables are compared, and nothing was made that an idle arm could stand for"
+PRINTED = "two printed tables are compared by arithmetic, so that no arm does nothing"
 
 CLAIMS = (
     statistic(

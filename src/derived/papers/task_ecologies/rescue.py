@@ -361,7 +361,12 @@ def unselected(rows: pd.DataFrame) -> Estimate:
 JUDGED = {"judged_at": RECORDED}
 NATS = {"unit": "nats per token", **JUDGED}
 LAST_SHARE = "mean share in the last generation, selected less control, replicate by replicate"
-SHARE = {"unit": "share of the text", "control": unselected, **JUDGED}
+SHARE = {
+    "unit": "share of the text",
+    "control": "the population without selection is subtracted, so that an idle arm scores zero, the end of the range",
+    "comparison": ("two populations without selection", unselected),
+    **JUDGED,
+}
 
 CLAIMS = (
     statistic(
@@ -372,7 +377,8 @@ CLAIMS = (
         "rise of the network's gap less that of the table's, replicate by replicate" + FLAT,
         at_least(0),
         where="after Figure 4, which has the network alone, from −.002 to .785; a table's gap rises as well. At share 0 no bracket was ever read, so that a rise from there is forced",
-        control=rises_more("trigram", "bigram"),  # triples over pairs
+        comparison=("triples over pairs", rises_more("trigram", "bigram")),
+        control="a reader that learns nothing has no gap at any share, so that its rise is zero",
         plain="With more bracketed code in training the loss of a network on shuffled brackets rises more than that of a table of letter triples.",
         **NATS,
     ),
