@@ -16,7 +16,6 @@ SLUGS = HOUSE.chapters()
 ENOUGH = 20  # runs at tier ci or cpu that were timed in pieces and whole
 FAR = {  # those that took more than twice what their pieces said: how long they search depends on what they find
     "homogenized/OneLayer/cpu",
-    "ols_attention/PolynomialCapacity/cpu",
 }
 
 

@@ -132,7 +132,7 @@ def one_world_moved(found, inputs):
 DAMAGES = {
     "in_place_ttt": {"forward": [first_larger], "recurrence": [larger]},
     "sinkhorn": {"derivative": [larger]},
-    "ols_attention": {"memory": [flipped], "least squares": [larger]},
+    "ols_attention": {"least squares": [larger]},
     "signal_propagation": {"curves": [other_course], "Jacobian": [louder]},
     "homogenized": {"chain": [drifted], "widths": [drifted]},
     "hierarchical_kernel": {"tables": [larger], "features": [larger], "ListOps": [misread, half_forgotten]},

@@ -22,8 +22,7 @@ from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
 from derived.papers.hierarchical_kernel.model.readable import readable_columns, readable_tables
 from derived.papers.homogenized.experiments.explorer import sphere_rows
 from derived.papers.homogenized.figures import explorer as spheres
-from derived.papers.ols_attention.experiments.softmax import DialCurves
-from derived.papers.ols_attention.figures.explorer import dial_explorer
+from derived.papers.ols_attention.softmax import DialCurves, dial_explorer
 from derived.papers.signal_propagation.experiments.regimes import recurrence_grid
 from derived.papers.signal_propagation.figures.explorer import recurrences
 from derived.papers.task_ecologies.data.triangles import triangles

@@ -251,8 +251,8 @@ def keys(house, monkeypatch):
     ("path", "reruns"),
     [
         ("src/derived/papers/ols_attention/model/theory.py", True),
-        ("src/derived/papers/ols_attention/claims/layer.py", True),
-        ("src/derived/papers/ols_attention/figures/explorer.js", True),
+        ("src/derived/papers/ols_attention/layer.py", True),
+        ("src/derived/papers/ols_attention/explorer.js", True),
         ("src/derived/lab/stats.py", True),
         ("results/ols_attention/New/cpu/record.json", True),
         ("requirements.lock", True),

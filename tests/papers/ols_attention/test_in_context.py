@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from derived.lab.rng import stream
-from derived.papers.ols_attention.claims.in_context import CLAIMS
 from derived.papers.ols_attention.data.problems import (
     random_rotation,
     random_tasks,
 )
-from derived.papers.ols_attention.experiments.in_context import (
+from derived.papers.ols_attention.in_context import (
+    CLAIMS,
     context_moment,
     regress_linear_attention,
     train_linear_attention,
@@ -112,7 +112,7 @@ def test_r4_training_on_random_tasks_converges_to_gamma_star():
 
 
 def test_r4_the_other_blocks_of_the_weights_never_help():
-    """`ols-block`: w -> -w keeps the parts with x x^T and y^2, so that they only add their square to the error."""
+    """`ols-gamma`, first half: w -> -w keeps the parts with x x^T and y^2: they only add their square."""
     p, N = 3, 4
     tasks = random_tasks(covariance(p), N, batch=(50,), generator=stream(41, "blocks"))
     g = stream(41, "weights")

@@ -116,7 +116,7 @@ PACKAGES = (
         offer="default",
         licence="NCSA",
         what="daily prices of the S&P 500 and other series",
-        chapters=("stochastic_approximation", "ols_attention"),
+        chapters=("stochastic_approximation",),
         keep=("arch/data/*", "*LICENSE*"),
     ),
     Package(
@@ -165,7 +165,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT (package), Apache-2.0 (model)",
         what="all-MiniLM-L6-v2: BERT for sentences, six layers",
-        chapters=("homogenized", "sinkhorn", "ols_attention", "in_place_ttt"),
+        chapters=("homogenized", "sinkhorn", "in_place_ttt"),
     ),
     Package(
         name="fashion-mnist",
@@ -187,7 +187,7 @@ PACKAGES = (
         offer="optional",
         licence="Apache-2.0 (package); the texts are in the public domain",
         what="233 State of the Union speeches, ten photographs",
-        chapters=("in_place_ttt", "task_ecologies", "hierarchical_kernel", "ols_attention", "signal_propagation"),
+        chapters=("in_place_ttt", "task_ecologies", "hierarchical_kernel", "signal_propagation"),
         keep=(
             "package/sotu/data/*",
             "package/img-*/data/*",

@@ -4,6 +4,8 @@ symbol    name          meaning                                              axe
 Gamma     Gamma         in-context predictor x~^T Gamma (1/N) sum_i x_i y_i  (*batch, p, p)
 Lambda    Lambda        covariance of the features of the tasks              (p, p)
 N         N             context points of a task                             scalar
+
+risk is the expected squared error at the query, optimal_risk that of the best fixed layer Gamma*, exactly.
 """
 
 from dataclasses import dataclass
@@ -15,15 +17,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.linalg import matrix_norm as norm
 
+from derived.lab import measure
 from derived.lab.checks import check_choice, check_count
+from derived.lab.claims import Claim, at_least, at_most, reported, statistic, within
 from derived.lab.experiment import Experiment, rows
+from derived.lab.measure import Measure, farthest_from
 from derived.lab.rng import stream
+from derived.lab.stats import Estimate
 from derived.lab.training import train
 
-from ..data.problems import Tasks, random_tasks, spectrum
-from ..model import theory
-from ..model.mechanism import linear_attention
-from ..model.theory import check_covariance
+from .data.problems import Tasks, random_tasks, spectrum
+from .model import theory
+from .model.mechanism import linear_attention
+from .model.theory import check_covariance
 
 BALANCED = 0.3  # both factors of a balanced start
 
@@ -190,3 +196,104 @@ class BalancedStart(LearnedInContext):
 
     def conditions(self) -> list[dict]:
         return [{"spectrum": "geometric", "start": "balanced"}]
+
+
+EXPERIMENTS = (RandomTasks, LearnedInContext, BalancedStart)
+
+# Claims ---------------------------------------------------------------------------------------------------------------
+
+ARRIVED = 0.03  # of a risk to the optimal one, relative
+OWN = 0.2  # of the layer's own loss to the optimal risk; five standard deviations of a mean over the last steps
+THEORY = {"source": "prior", "where": "Ahn et al. 2023; Zhang, Frei and Bartlett 2024"}
+
+
+def of_both_spectra(value: str) -> Measure:
+    """The mean at the spectrum where it lies farther from 1; the interval of each is taken by itself."""
+    spectra = [measure.mean(value, f"spectrum == '{name}'") for name in ("identity", "geometric")]
+
+    def one(rows: pd.DataFrame) -> Estimate:
+        return farthest_from(1.0)([spectrum(rows) for spectrum in spectra])
+
+    return one
+
+
+TRACE = {"identity": 5.0, "geometric": 7.75}  # tr Lambda at p = 5, the risk of a layer of zeros
+
+
+def arrives(spectrum: str, start: str, risk: str = "risk", loss: str = "loss") -> Measure:
+    """The share of replicates whose Gamma has the optimal risk, and whose whole layer about that loss."""
+    return measure.share(
+        f"abs({risk} / optimal_risk - 1) < {ARRIVED} and abs({loss} / optimal_risk - 1) < {OWN}",
+        f"spectrum == '{spectrum}' and start == '{start}'",
+    )
+
+
+def trained(
+    id: str, spectrum: str, start: str, covariance: str, experiment: type[LearnedInContext], **facts: str
+) -> Claim:
+    """What training on random tasks of one spectrum, from one kind of start, comes to."""
+    return statistic(
+        id,
+        rf"Trained on random tasks ({covariance}, {start} start), one linear-attention layer comes to the risk of "
+        r"the best fixed layer $\Gamma^\star$, not to that of least squares.",
+        experiment,
+        arrives(spectrum, start),
+        rf"share of replicates whose $\Gamma$ has a risk within ${100 * ARRIVED:g}$ % of that of $\Gamma^\star$, and "
+        rf"whose whole layer a loss within ${100 * OWN:g}$ % of it over the last steps (least squares: 0)",
+        at_least(0.9),
+        control=arrives(spectrum, start, *[f"{TRACE[spectrum]}"] * 2),  # a layer of zeros
+        unit="share of replicates",
+        judged_at=("cpu",),
+        **facts,
+    )
+
+
+CLAIMS = (
+    statistic(
+        "OLS-11.c",
+        r"With labels without noise in the tokens the best fixed layer on random Gaussian tasks is "
+        r"$\Gamma^\star=[(1+\frac1N)\Lambda+\frac{\operatorname{tr}\Lambda}NI]^{-1}$.",
+        RandomTasks,
+        measure.mean("distance", by=["spectrum"], decides=measure.highest),
+        r"$\|\hat\Gamma-\Gamma^\star\|_F/\|\Gamma^\star\|_F$ of the layer fitted to 16,384 tasks, both spectra jointly",
+        at_most(0.1),
+        control=measure.mean(
+            "endless", by=["spectrum"], decides=measure.highest
+        ),  # the best layer of an endless context
+        unit="of Γ*",
+        **THEORY,
+    ),
+    statistic(
+        "OLS-11.d",
+        r"The risk of the layer $\Gamma^\star$ itself on random Gaussian tasks without noise is "
+        r"$\operatorname{tr}\Lambda-\operatorname{tr}(\Lambda\Gamma^\star\Lambda)>0$, while least squares has risk 0 "
+        r"there for $N\ge p$.",
+        RandomTasks,
+        of_both_spectra("risk / optimal_risk"),
+        "measured over exact at both spectra",
+        within(1, 0.05),
+        control=of_both_spectra("risk_of_zero / optimal_risk"),
+        unit="of the exact risk",
+        **THEORY,
+    ),
+    trained(
+        *("OLS-12.a", "identity", "random", r"$\Lambda=I$", LearnedInContext),
+        source="prior",
+        where="von Oswald et al. 2023; Ahn et al. 2023",
+    ),
+    reported(
+        "OLS-12.b",
+        r"Of random starts on tasks with unequal variances (eigenvalues from $\frac14$ to 4), this share comes to the "
+        r"risk of the best fixed layer; the others end in a worse one.",
+        LearnedInContext,
+        arrives("geometric", "random"),
+        "share of replicates",
+        criterion=r"share of replicates, by the same two numbers as OLS-12.a; nothing passes or fails",
+        judged_at=("cpu",),
+    ),
+    trained(
+        *("OLS-12.c", "geometric", "balanced", r"$\Lambda$ geometric", BalancedStart),
+        source="prior",
+        where="Zhang, Frei and Bartlett 2024, for gradient flow; their start",
+    ),
+)

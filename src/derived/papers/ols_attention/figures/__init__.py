@@ -1,1 +1,0 @@
-"""Rows in, a figure out; no torch."""
