@@ -92,12 +92,11 @@ CLAIMS = (
     on_page(
         "OLS-1.a",
         source="paper",
-        where="abstract; the weights from a summary",
-        plain="One layer of linear attention, with the right weights, gives exactly the least-squares fit.",
+        where="abstract; the weights from a summary, which assumes full column rank",
+        plain="One layer of linear attention, with the right weights, gives exactly the fit of least squares.",
         paper_value="equality",
     ),
     on_page("OLS-3.b"),
-    on_page("OLS-4.a", where="the paper assumes full column rank, by a summary", paper_value="full rank assumed"),
     on_page("OLS-5.b"),
     on_page("OLS-6.a"),
     on_page("OLS-11.b"),
@@ -136,7 +135,7 @@ def doubled(rows: pd.DataFrame) -> Figure:
         ax,
         2 * ends[1],
         wrong * ends[1],
-        f"the same layer, inputs doubled:\n{times:g} times too much",
+        "the same layer,\ninputs doubled",
         RED,
         (-8, -4),
         ha="right",
@@ -146,9 +145,10 @@ def doubled(rows: pd.DataFrame) -> Figure:
         ax, ends[0], slope * ends[0], "the layer, inputs as fitted:\nthe regression line", BLUE, (0, 30), ha="center"
     )
     ax.set(xlabel="input", ylabel="answer", xlim=(2.1 * ends[0], 3.1 * ends[1]))
+    panel_label(ax, f"A layer holds one fit: double the inputs, and it answers {times:g} times too much")
     figure.set_label(
-        f"Points and their regression line of slope {slope:.2f}, on which the layer's answers lie. At doubled inputs "
-        f"the line of least squares has half the slope; the layer's answers lie {times:g} times too far from zero."
+        f"Regression line of slope {slope:.2f} and the layer's answers on it. At doubled inputs least squares has half "
+        f"that slope; the layer's answers lie {times:g} times too far from zero."
     )
     return figure
 

@@ -209,7 +209,7 @@ class Reachability(Experiment):
     Rows: replicate, l0, the end point and the values 1/s, s, beta that theory gives. A seed of a row is its replicate.
     """
 
-    starts: tuple[float, ...] = (0.1, 0.5, 1.5, 2.0, -0.5)
+    starts: tuple[float, ...] = (0.1, 0.5, 1.5, 2.0, -0.2, -0.5)
     n: int = 500
     epochs: int = 1000
     adam_lr: float = 1e-2
