@@ -154,7 +154,7 @@ def test_the_search_counts_what_a_whole_memory_shows(question, attention):
 
 def test_the_identity_fails_every_criterion():
     """OLS-15: a step that does nothing bears one pattern at any dimension, a slope of 0."""
-    tiny = SoftmaxCapacity(linear_sizes=(16, 32), softmax_sizes=(4, 6), replicates=4, trials=8)
+    tiny = SoftmaxCapacity(linear_sizes=(16, 32), softmax_sizes=(4, 6), replicates=4, linear_trials=8, softmax_trials=8)
     rows = run_experiment(tiny, seed=0, device="cpu")
     for claim in CLAIMS:
         if claim.experiment is SoftmaxCapacity:

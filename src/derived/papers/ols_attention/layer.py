@@ -121,31 +121,22 @@ CLAIMS = (
 
 def doubled(rows: pd.DataFrame) -> Figure:
     """What a layer that holds one fit answers at its own inputs and at twice these; rows: x, y, fit, doubled."""
-    figure, ax = plt.subplots(figsize=(5.4, 3.7))
+    figure, ax = plt.subplots(figsize=(6.2, 3.7))
     x = rows["x"].to_numpy()
     ends = np.array([x.min(), x.max()])
-    slope, wrong = (float(rows[name] @ x / (x @ x)) for name in ("fit", "doubled"))
+    slope = float(rows["fit"] @ x / (x @ x))
     times = float((rows["doubled"] / rows["fit"]).median())
     ax.plot(x, rows["y"], "o", color=MUTED, markersize=4)
     ax.plot(ends, slope * ends, color=BLUE, linewidth=2.2)
     ax.plot(2 * x, rows["y"], "o", color=MUTED, markersize=4, markerfacecolor="none")
     ax.plot(2 * ends, slope * ends, **DASHED | {"linewidth": 1.4})
     ax.plot(2 * x, rows["doubled"], "o-", color=RED, linewidth=1.2, markersize=4)
-    beside(
-        ax,
-        2 * ends[1],
-        wrong * ends[1],
-        "the same layer,\ninputs doubled",
-        RED,
-        (-8, -4),
-        ha="right",
-    )
+    at = {"xycoords": "axes fraction", "annotation_clip": False}
+    ax.annotate("the same layer,\ninputs doubled", (0.6, 0.86), color=RED, ha="right", **at)
+    ax.annotate("the layer, inputs as fitted:\nthe regression line", (0.02, 0.66), color=BLUE, **at)
     beside(ax, 2 * ends[1], slope * ends[1], "least squares,\ninputs doubled", MUTED, (8, 0))
-    beside(
-        ax, ends[0], slope * ends[0], "the layer, inputs as fitted:\nthe regression line", BLUE, (0, 30), ha="center"
-    )
     ax.set(xlabel="input", ylabel="answer", xlim=(2.1 * ends[0], 3.1 * ends[1]))
-    panel_label(ax, f"A layer holds one fit: double the inputs, and it answers {times:g} times too much")
+    panel_label(ax, f"Double the inputs, and the layer answers {times:g} times too much")
     figure.set_label(
         f"Regression line of slope {slope:.2f} and the layer's answers on it. At doubled inputs least squares has half "
         f"that slope; the layer's answers lie {times:g} times too far from zero."

@@ -435,7 +435,7 @@ def end_points(rows: pd.DataFrame) -> Figure:
     beside(ax, 1 / s, 0.12, "$1/s$", MUTED)
     top = 2.3
     beside(ax, (beta / (s**2 * top)) ** (1 / 3), top, r"zero loss: $l^3P=\hat b/s^2$", shift=(-8, 0), ha="right")
-    panel_label(ax, "Every start ends at another weight, all with the same fit")
+    panel_label(ax, "Starts that arrive end at different weights, with one fit")
     figure.set_label(
         f"The plane of weight and read-out. Each course follows its hyperbola, {', '.join(ends)}; 1/s is {1 / s:.3f}."
     )
