@@ -94,9 +94,9 @@ class SoftmaxCapacity(Experiment):
 
         def add(patterns: Tensor) -> Tensor:
             """The weights of some patterns, up to a factor that all share."""
-            overlap = (patterns * cue.unsqueeze(-2)).sum(dim=-1) / d
+            overlap = (patterns @ cue.unsqueeze(-1)).squeeze(-1) / d
             new = overlap if attention == "linear" else torch.exp(self.beta * d * (overlap - 1))
-            answer.add_((new.unsqueeze(-1) * patterns).sum(dim=-2))
+            answer.add_((new.unsqueeze(-2) @ patterns).squeeze(-2))
             weight.add_(new.sum(dim=-1))
             return new
 

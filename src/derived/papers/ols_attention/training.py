@@ -301,7 +301,7 @@ class Structure(Experiment):
 
     sizes: tuple[tuple[int, int], ...] = ((2, 1), (3, 1), (3, 2), (2, 2))
     n: int = 100
-    epochs: int = 2500
+    epochs: int = 1500
     lr: float = 1e-2
     replicates: int = 64
 

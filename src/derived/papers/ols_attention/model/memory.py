@@ -72,7 +72,7 @@ def random_patterns(
     """Patterns of length sqrt(d), d the last axis: uniform on the sphere, or fair signs."""
     check_choice("ensemble", ensemble, ENSEMBLES)
     drawn = torch.randn(*shape, generator=generator, dtype=dtype, device=generator.device)
-    return drawn.sign() if ensemble == "signs" else drawn * (shape[-1] ** 0.5 / drawn.norm(dim=-1, keepdim=True))
+    return drawn.sign() if ensemble == "signs" else drawn.mul_(shape[-1] ** 0.5 / drawn.norm(dim=-1, keepdim=True))
 
 
 def damaged(
