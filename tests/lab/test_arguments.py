@@ -114,8 +114,9 @@ def test_methods_of_a_class_itself_are_checked_as_well():
 
 
 def test_a_class_stays_one_class():
-    from derived.papers.hierarchical_kernel.model.layers import HKTAttention
     from derived.papers.stochastic_approximation.data.environments import Mixture
+
+    from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 
     assert hierarchical_kernel.HKTAttention is HKTAttention
     assert stochastic_approximation.Mixture is Mixture

@@ -19,8 +19,7 @@ from derived.papers.hierarchical_kernel.model.attention import causal_mask, mix
 from derived.papers.hierarchical_kernel.model.readable import readable_columns, readable_tables
 from derived.papers.homogenized import explorer as spheres
 from derived.papers.homogenized.explorer import sphere_rows
-from derived.papers.ols_attention.explorer import dial_explorer
-from derived.papers.ols_attention.softmax import DialCurves
+from derived.papers.ols_attention.softmax import DialCurves, dial_explorer
 from derived.papers.signal_propagation.explorer import recurrences
 from derived.papers.signal_propagation.regimes import recurrence_grid
 from derived.papers.task_ecologies import explorer as ecologies

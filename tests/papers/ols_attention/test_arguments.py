@@ -11,14 +11,13 @@ from jaxtyping import install_import_hook
 from derived.lab.rng import stream
 from derived.papers.ols_attention import in_context, training
 from derived.papers.ols_attention.data import problems as data
-from derived.papers.ols_attention.model import capacity, hopfield, mechanism, reachability, theory
+from derived.papers.ols_attention.model import mechanism, memory, reachability, theory
 
 X = torch.randn(6, 3, generator=stream(0, "X"), dtype=torch.float64)
 Y = torch.randn(6, 2, generator=stream(0, "Y"), dtype=torch.float64)
 EYE = torch.eye(3, dtype=torch.float64)
 NAN = X.clone()
 NAN[2, 1] = torch.nan
-SPINS = hopfield.random_signs(4, 5, generator=stream(0, "spins"))
 G = stream(0, "unused")
 WEIGHTS = mechanism.tied_weights(X, Y, mechanism.whitening(X))
 
@@ -46,12 +45,6 @@ BAD_CALLS = {
     "responses of another dtype": (lambda: theory.ols_coefficients(X, Y.float()), "Y has the dtype torch.float32"),
     "Lambda of whole numbers": (lambda: theory.optimal_linear_attention(EYE.long(), 5), "Lambda is a tensor of"),
     "Lambda in half precision": (lambda: theory.optimal_linear_attention(EYE.half(), 5), "Lambda has the dtype"),
-    "spins of two dtypes": (lambda: hopfield.flip_field(SPINS[0].float(), SPINS, 2), "state has the dtype"),
-    "spins of whole numbers": (lambda: hopfield.kh_step(SPINS[0].long(), SPINS, 2), "state is a tensor of torch.int64"),
-    "capacity of whole numbers": (
-        lambda: hopfield.capacity(8, 2, generator=G, dtype=torch.int64),
-        "dtype = torch.int64; give a floating-point type",
-    ),
     "L0 of another dtype": (lambda: training.train_matrix(X, Y, EYE.float()), "L0 has the dtype torch.float32"),
     "l0 of whole numbers": (
         lambda: training.train_scalar(X[:, 0], Y[:, 0], torch.tensor(1)),
@@ -82,13 +75,10 @@ BAD_CALLS = {
     "singular full rank": (lambda: theory.ols_coefficients(X[:, [0, 0]], Y, method="full rank"), "full column rank"),
     "filter": (lambda: theory.spectral_filter([1.0], 0.1, "lasso"), "weights = 'lasso'"),
     "eigenvalue": (lambda: theory.spectral_filter([-1.0], 0.1, "ols"), "eigenvalues"),
-    "no tokens": (lambda: theory.batch_error(2, 0), "n = 0"),
     "asymmetric Lambda": (lambda: theory.optimal_linear_attention(X[:3], 5), "not one symmetric"),
     "indefinite Lambda": (lambda: theory.optimal_linear_attention(-EYE, 5), "not positive definite"),
     "no context": (lambda: theory.optimal_linear_attention(EYE, 0), "N = 0"),
     "read_out of the slope": (lambda: reachability.prediction_slope(1, 1, 1, 1, "free"), "read_out = 'free'"),
-    "read_out of the edge": (lambda: reachability.edge_of_stability(1, 1, "free"), "read_out = 'free'"),
-    "end point": (lambda: reachability.edge_of_stability(1, 1, "trained"), "give end_point"),
     "no variance": (lambda: reachability.predicted_end_point(1, 1, 0.0, 1), "s = 0;"),
     "P0 missing": (lambda: training.train_matrix(X, Y, EYE, read_out="trained"), "P0 missing"),
     "P0 given": (lambda: training.train_matrix(X, Y, EYE, EYE[:, :2]), "P0 given"),
@@ -107,40 +97,18 @@ BAD_CALLS = {
     "rank above p": (lambda: data.random_regression(5, 2, rank=3, generator=G), "rank = 3 exceeds p = 2"),
     "kappa below one": (lambda: data.random_regression(5, 2, kappa=0.5, generator=G), "kappa = 0.5"),
     "no rows": (lambda: data.paper_problem(0, generator=G), "n = 0"),
-    "degree one": (lambda: hopfield.flip_field(SPINS[0], SPINS, 1), "degree >= 2"),
-    "degree true": (lambda: hopfield.kh_step(SPINS[0], SPINS, True), "degree >= 2"),
-    "softmax as a spin rule": (lambda: hopfield.kh_step(SPINS[0], SPINS, "lse"), "interaction = 'lse'"),
-    "no patterns": (lambda: hopfield.kh_step(SPINS[0], SPINS[:0], 2), "patterns has shape"),
-    "spins": (lambda: hopfield.kh_step(0.5 * SPINS[0], SPINS, 2), "state has entries other than"),
-    "pattern spins": (lambda: hopfield.kh_step(SPINS[0], 2 * SPINS, 2), "patterns has entries other than"),
-    "state length": (lambda: hopfield.kh_step(SPINS[0, :4], SPINS, 2), "state has 4 columns and patterns has 5"),
-    "weights": (lambda: hopfield.flip_field(SPINS[0], SPINS, 2, torch.ones(3)), "one multiplicity per pattern"),
-    "NaN state": (lambda: hopfield.energy(NAN, X, "lse"), "state contains NaN"),
-    "beta zero": (lambda: hopfield.retrieve(SPINS, SPINS, "lse", beta=0.0), "beta = 0;"),
-    "no steps": (lambda: hopfield.retrieve(SPINS, SPINS, 2, steps=0), "steps = 0"),
-    "overflow": (lambda: hopfield.energy(torch.ones(800), torch.ones(1, 800), "exp"), "overflows"),
-    "energy of no spins": (lambda: hopfield.energy(0.5 * SPINS[0], SPINS, 2), "state has entries other than"),
-    "overshoot of no scale": (lambda: reachability.overshoot(1.5, 0.0, 2.0, 0.01), "s = 0"),
-    "read-out kind": (lambda: hopfield.linear_read_out(SPINS, SPINS, "svd"), "kind = 'svd'"),
-    "flips": (lambda: hopfield.corrupt(SPINS, 1.5, generator=G), "rho = 1.5"),
-    "K zero": (lambda: hopfield.bit_error_rate(5, 0, 2, generator=G), "K = 0"),
-    "N zero": (lambda: hopfield.capacity(0, 2, generator=G), "N = 0"),
-    "error level": (lambda: hopfield.capacity(8, 2, 0.5, generator=G), "error = 0.5"),
-    "unreachable level": (lambda: hopfield.capacity(1, 2, 0.01, generator=G), "give a smaller error"),
-    "trials": (lambda: hopfield.all_fixed(5, 3, "exp", trials=0, generator=G), "trials = 0"),
-    "theory of no patterns": (lambda: capacity.bit_error_theory(5, 0, 2), "K = 0"),
-    "theory of no spins": (lambda: capacity.bit_error_theory(0, 5, 2), "N = 0"),
-    "bridge": (lambda: capacity.bridge(1), "degree = 1"),
-    "rate": (lambda: capacity.cramer_rate(1.5), "x = 1.5"),
-    "rho": (lambda: capacity.demircigil_exponent(0.5), "rho = 0.5"),
-    "probability": (lambda: capacity.ramsauer_capacity(1, 1, 20, 1.0), "p = 1;"),
-    "dimension": (lambda: capacity.ramsauer_capacity(1, 1, 1, 0.1), "d = 1"),
-    "radius": (lambda: capacity.ramsauer_capacity(1, 0.0, 20, 0.1), "K = 0;"),
-    "lambda": (lambda: capacity.sphere_exponent(0.0), "lambda = 0;"),
-    "probes": (lambda: capacity.retrieval_bound(SPINS[:2], SPINS, 1.0), "one probe per pattern"),
-    "span": (lambda: capacity.projection_noise(6, 5), "rank = 6 exceeds d = 5"),
-    "moments of no dimension": (lambda: theory.wishart_moments(0, 5), "p = 0"),
-    "asymptotics": (lambda: capacity.errorless_capacity(1, 2), "N = 1"),
+    "cue of another length": (lambda: memory.recall(X[0, :2], X), "cue has 2 columns and patterns has 3"),
+    "cue of another dtype": (lambda: memory.recall(X[0].float(), X), "cue has the dtype torch.float32"),
+    "NaN cue": (lambda: memory.recall(NAN[2], X), "cue contains NaN"),
+    "no patterns": (lambda: memory.recall(X[0], X[:0]), "patterns has shape"),
+    "beta zero": (lambda: memory.recall(X[0], X, 0.0), "beta = 0;"),
+    "ensemble": (lambda: memory.softmax_rate(1.0, ensemble="cube"), "ensemble = 'cube'"),
+    "rate at no temperature": (lambda: memory.softmax_rate(0.0), "beta = 0;"),
+    "overlap": (lambda: memory.linear_load(1.5), "overlap = 1.5"),
+    "overlap of a cue": (lambda: memory.damaged(X[0], 2.0, G), "overlap = 2"),
+    "one dimension": (lambda: memory.crowd_weight(1, 1.0), "d = 1"),
+    "a Bessel function that underflows": (lambda: memory.crowd_weight(4000, 0.2), "too large at beta = 0.2"),
+    "moments of no pattern": (lambda: memory.linear_moments(5, 0, 1.0), "K = 0"),
 }
 
 
@@ -154,9 +122,10 @@ def test_bad_arguments_are_named(case):
 
 def test_annotated_shapes_hold():
     """The jaxtyping annotations of every module, checked by beartype on a run through the public functions."""
-    model = ["checks", "theory", "reachability", "capacity", "mechanism", "hopfield"]
-    paths = ["data.problems", "in_context", "training", *(f"model.{name}" for name in model)]
-    names = {path.rpartition(".")[2]: f"derived.papers.ols_attention.{path}" for path in paths}
+    rooms = {"data": "problems", "": "in_context training"}
+    rooms |= {"model": "checks theory reachability mechanism memory"}
+    root = "derived.papers.ols_attention"
+    names = {name: ".".join(filter(None, (root, room, name))) for room in rooms for name in rooms[room].split()}
     saved = {module: sys.modules.pop(module) for module in names.values()}
     try:
         with install_import_hook([*saved], "beartype.beartype"):
@@ -172,13 +141,13 @@ def test_annotated_shapes_hold():
                 args = (0.5,) if "softmax" in function else ()
                 getattr(fresh["mechanism"], function)(problem.X[..., :2, :], problem.X, problem.Y, *args)
             th = fresh["theory"]
-            B = th.ols_coefficients(problem.X, problem.Y, method="full rank")
+            th.ols_coefficients(problem.X, problem.Y, method="full rank")
             th.hat_matrix(problem.X), th.ridge_smoother(problem.X, 0.1), th.second_moment(problem.X)
             th.rounding_bound(problem.X, problem.X[..., :2, :], self_attention=True)
-            for function in ("held_out_self_attention", "ols_with_intercept", "softmax_dial_error"):
+            for function in ("ols_with_intercept", "softmax_dial_error"):
                 getattr(th, function)(problem.X[..., :2, :], problem.X, problem.Y)
             L = fresh["mechanism"].whitening(problem.X)
-            th.smoother(problem.X, L), fresh["reachability"].matrix_loss(L, th.second_moment(problem.X), B)
+            th.smoother(problem.X, L)
             fresh["training"].train_matrix(problem.X, problem.Y, L, epochs=2)
             tasks = fresh["problems"].random_tasks(EYE, 4, batch=(*batch, 10), generator=stream(1, "tasks"))
             Gamma = fresh["in_context"].regress_linear_attention(tasks)
@@ -186,20 +155,13 @@ def test_annotated_shapes_hold():
             fresh["in_context"].train_linear_attention(
                 EYE, 4, steps=2, num_tasks=2, batch=batch, generator=stream(1, "runs")
             )
-            memory = fresh["hopfield"]
-            patterns = memory.random_signs(*batch, 4, 6, generator=stream(1, "patterns"))
-            memory.flip_field(patterns[..., :2, :], patterns, 3), memory.kh_step(patterns, patterns, "exp")
-            memory.energy(patterns, patterns, "lse"), memory.retrieve(patterns, patterns, "lse", beta=2.0)
-            memory.linear_read_out(patterns, patterns, "hebb"), memory.corrupt(patterns, 0.2, generator=G)
-            fresh["capacity"].retrieval_bound(patterns, patterns, 1.0, patterns)
+            patterns = fresh["memory"].random_patterns(*batch, 4, 6, generator=stream(1, "patterns"))
+            cue = fresh["memory"].damaged(patterns[..., 0, :], 0.9, stream(1, "cue"))
+            for beta in (None, 1.0):
+                fresh["memory"].across(fresh["memory"].recall(cue, patterns, beta), patterns[..., 0, :])
         x, l0 = X[:, 0].expand(2, 6), torch.ones(2, dtype=torch.float64)
         fresh["training"].train_scalar(x, 2 * x, l0, l0, read_out="trained", epochs=2)
-        memory.energy(SPINS[0], SPINS, 2), memory.flip_field(SPINS[0], SPINS, 2)
-        (
-            memory.bit_error_rate(6, 3, "exp", rho=0.2, trials=2, generator=G),
-            memory.all_fixed(6, 3, 2, trials=2, generator=G),
-        )
-        memory.capacity(8, 3, trials=2, num_tests=2, generator=stream(1, "capacity"))
+        fresh["memory"].crowd_weight(5, 1.0)
     finally:
         for module, before in saved.items():
             sys.modules[module] = before

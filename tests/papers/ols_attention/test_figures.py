@@ -13,8 +13,8 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from derived.papers.ols_attention import capacities, explorer, held_out, layer, retrieval, softmax, training
-from derived.papers.ols_attention.model.theory import batch_error, spectral_filter
+from derived.papers.ols_attention import layer, memory, softmax, training
+from derived.papers.ols_attention.model.theory import spectral_filter
 
 matplotlib.use("agg")
 
@@ -22,18 +22,10 @@ FIGURES = {
     "doubled": layer.doubled,
     "attention_is_projection": layer.attention_is_projection,
     "spectral_filters": partial(layer.spectral_filters, exact=spectral_filter),
-    "courses": training.courses,
     "end_points": training.end_points,
     "structure": training.structure,
-    "where_it_ends": training.where_it_ends,
-    "shift": held_out.shift,
-    "batch_error": partial(held_out.batch_error, exact=batch_error),
-    "dial": softmax.dial,
-    "dial_error": softmax.dial_error,
-    "polynomial_capacity": capacities.polynomial_capacity,
-    "exponential_capacity": capacities.exponential_capacity,
-    "bridge_capacity": capacities.bridge_capacity,
-    "read_out_noise": retrieval.read_out_noise,
+    "shift": layer.shift,
+    "loads": memory.loads,
 }
 
 
@@ -84,23 +76,11 @@ def structures(missed: float) -> pd.DataFrame:
     return rows.assign(rank=rows["m"], structure_gap=np.where(rows["m"] == 2, 1e-8, missed))
 
 
-def stops(end: float) -> pd.DataFrame:
-    rows = grid(optimizer=("adam", "gd"), read_out=("frozen", "recomputed"), l0=(-1.0, 1.0), replicate=(0, 1))
-    left = np.where(rows["read_out"] == "frozen", 0.5 * (1 - end), -end)
-    return rows.assign(l=np.where(rows["l0"] > 0, end, left), s=1.0)
-
-
 def shifts(error: float) -> pd.DataFrame:
     rows = pd.concat([grid(shift=("scale",), amount=(0.25, 1.0, 4.0)), grid(shift=("rotation",), amount=(0.0, 1.0))])
     rows = rows.merge(grid(method=("self", "cross", "labels"), replicate=(0, 1, 2)), how="cross")
     exact = np.where(rows["method"] == "self", error, 1e-15)
     return rows.assign(error=exact * (1 + 0.01 * rows["replicate"]))
-
-
-def batches(factor: float) -> pd.DataFrame:
-    rows = grid(p=(1, 3), num_tokens=(4, 16), draw=(0, 1))
-    exact = [batch_error(p, n) for p, n in zip(rows["p"], rows["num_tokens"], strict=True)]
-    return rows.assign(error=factor * np.array(exact) * (0.9 + 0.2 * rows["draw"]))
 
 
 def curves(level: float) -> pd.DataFrame:
@@ -110,35 +90,11 @@ def curves(level: float) -> pd.DataFrame:
     return pd.concat([fixed.assign(beta=np.nan), rows], ignore_index=True)
 
 
-def dial_errors(order: float) -> pd.DataFrame:
-    rows = grid(replicate=(0, 1, 2, 3), beta=(1e-3, 1e-2, 1e-1))
-    return rows.assign(error=rows["beta"] ** order * (1 + 0.01 * rows["replicate"]))
-
-
-def powers(extra: float) -> pd.DataFrame:
-    rows = grid(degree=(2, 3), N=(16, 32, 64), replicate=(0, 1))
-    theory = rows["N"] ** (rows["degree"] - 1.0)
-    return rows.assign(theory=theory, K=rows["N"] ** (rows["degree"] - 1 + extra) * (1 + 0.01 * rows["replicate"]))
-
-
-def exponentials(rate: float) -> pd.DataFrame:
-    rows = grid(notion=("typical", "all"), N=(8, 10, 12), replicate=(0, 1))
-    bits = np.where(rows["notion"] == "all", rate / 2, rate) * rows["N"]
-    return rows.assign(theory=2.0**bits, K=2.0**bits * (1 + 0.01 * rows["replicate"]))
-
-
-def bridges(rate: float) -> pd.DataFrame:
-    rows = grid(degree=(2.0, 4.0, np.inf), N=(8, 10, 12))
-    share = rows["degree"].map({2.0: 0.25, 4.0: 0.5, np.inf: 1.0})
-    return rows.assign(K=2.0 ** (rate * share * rows["N"]))
-
-
-def noises(level: float) -> pd.DataFrame:
-    rows = grid(memory=("hebb", "projection", "cubic", "softmax"), num_patterns=(2, 8, 32), replicate=(0, 1))
-    theory = level * rows["num_patterns"] / 32
-    theory = theory.where(rows["memory"] != "softmax")
-    measured = level * rows["num_patterns"] / 32 * (0.99 + 0.02 * rows["replicate"])
-    return rows.assign(theory=theory, naive=0.9 * theory, noise=measured)
+def loads(rate: float) -> pd.DataFrame:
+    kinds = grid(question=("repair",), attention=("linear", "softmax"), ensemble=("sphere",), step=("attention",))
+    rows = kinds.merge(grid(d=(8, 12, 16), replicate=(0, 1)), how="cross")
+    K = np.where(rows["attention"] == "linear", rate * rows["d"], np.exp(rate * rows["d"]))
+    return rows.assign(K=K * (1 + 0.01 * rows["replicate"]))
 
 
 def answers(times: float) -> pd.DataFrame:
@@ -151,7 +107,6 @@ CASES = {
     "doubled": (answers, 8.0, ("slope 0.50", "lie 8 times too far"), 4.0, ("lie 4 times too far",)),
     "attention_is_projection": (entries, 1e-16, ("1.1e-16", "sum 1.000"), 0.01, ("1.0e-02",)),
     "spectral_filters": (filters, 1.0, ("within 0e+00", "penalty 1"), 1.5, ("within 1e-01",)),
-    "courses": (course, 1.0, ("between 1.000 and 1.000", "0.000 with the read-out frozen"), 0.8, ("0.800",)),
     "end_points": (course, 1.0, ("from -0.5 to 0.000", "from 0.5 to 1.000"), 0.8, ("1/s is 0.800",)),
     "structure": (
         structures,
@@ -160,27 +115,12 @@ CASES = {
         0.001,
         ("1.0e-03",),
     ),
-    "where_it_ends": (
-        stops,
-        1.0,
-        ("descent, P recomputed, from 2 of 2 starts",),
-        -1.0,
-        ("descent, P frozen, from 0 of 2",),
-    ),
     "shift": (shifts, 2.0, ("errs by 2.0 at scale 4", "2.02 after 1 quarter"), 3.0, ("errs by 3.0", "below 1e-15")),
-    "batch_error": (batches, 1.0, ("p = 1, 3", "0.0% off"), 1.1, ("10.0% off",)),
-    "dial": (curves, 1.0, ("from -1.00 to 1.00", "within 0.0e+00"), 0.7, ("from -0.70 to 0.70",)),
-    "dial_error": (dial_errors, 1.0, ("slope 1.000",), 2.0, ("slope 2.000",)),
-    "polynomial_capacity": (powers, 0.0, ("1.00 for degree 2", "2.00 for degree 3"), 0.5, ("1.50 for degree 2",)),
-    "exponential_capacity": (exponentials, 1.0, ("slope 1.00", "one of 0.50"), 0.8, ("slope 0.80", "one of 0.40")),
-    "bridge_capacity": (bridges, 1.0, ("1.00 for e^u", "0.50 for n=4"), 0.8, ("0.80 for e^u",)),
-    "read_out_noise": (noises, 1.0, ("Hebb (linear) 1", "softmax 1"), 0.5, ("Hebb (linear) 0.5",)),
+    "loads": (loads, 0.5, ("linear attention 8 in 16", "softmax attention 2996"), 0.25, ("linear attention 4 in 16",)),
 }
 
 
-RECORDED = [
-    name for name in CASES if name not in ("doubled", "attention_is_projection", "spectral_filters", "bridge_capacity")
-]
+RECORDED = [name for name in CASES if name not in ("doubled", "attention_is_projection", "spectral_filters")]
 
 
 @pytest.mark.parametrize(("name", "record"), [(n, live) for n in CASES] + [(n, with_record) for n in RECORDED])
@@ -200,7 +140,7 @@ def test_alt_text_tells_the_data_and_axes_are_named(name, record):
         assert word in changed
 
 
-@pytest.mark.parametrize("name", ["shift", "batch_error", "dial_error", "polynomial_capacity", "exponential_capacity"])
+@pytest.mark.parametrize("name", ["shift", "loads"])
 def test_recorded_markers_are_filled_and_live_ones_open(name):
     make, number = CASES[name][:2]
 
@@ -213,23 +153,9 @@ def test_recorded_markers_are_filled_and_live_ones_open(name):
     assert faces(with_record(make(number))) == {False, True}
 
 
-def test_capacities_are_read_from_the_record_where_there_is_one():
-    rows = pd.concat([powers(0.5).assign(tier="cpu", recorded=True), live(powers(0.0))], ignore_index=True)
-    assert "1.50 for degree 2" in capacities.polynomial_capacity(rows).get_label()
-    assert "live and recorded" in capacities.polynomial_capacity(rows).get_label()
-
-
-def test_intervals_cover_the_spread_of_the_replicates():
-    (bars,) = (c for c in softmax.dial_error(live(dial_errors(1.0))).axes[0].containers if len(c) == 3)
-    (segments,) = bars[2]
-    low, high = np.array(segments.get_segments())[:, :, 1].T
-    assert (low < [1e-3, 1e-2, 1e-1]).all()
-    assert (high > [1.03e-3, 1.03e-2, 1.03e-1]).all()
-
-
 def test_the_explorer_opens_at_a_beta_of_its_rows_and_says_what_it_shows():
     rows = live(curves(1.0))
-    figure = explorer.dial_explorer(rows)
+    figure = softmax.dial_explorer(rows)
     (slider,) = figure.layout.sliders
     assert len(slider.steps) == 121
     assert slider.steps[slider.active].label == "1"

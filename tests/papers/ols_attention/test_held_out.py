@@ -1,4 +1,4 @@
-"""R8, R9: queries on which the layer was not made."""
+"""R8: queries on which the layer was not made."""
 
 import numpy as np
 import pytest
@@ -6,22 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from least_squares_problems import make_problem, problems, token_loop
-from torch import Tensor
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.ols_attention import held_out
+from derived.papers.ols_attention import layer as layer_topic
 from derived.papers.ols_attention.data.problems import random_rotation
 from derived.papers.ols_attention.model import mechanism, theory
-
-
-def batch_errors(p: int, n: int, draws: int, seed: int) -> Tensor:
-    """Relative squared errors of self-attention on fresh whitened batches, straight from the layer."""
-    b = torch.ones(p, 1, dtype=torch.float64)
-    identity = torch.eye(p, dtype=torch.float64)
-    layer = mechanism.OLSTransformer(mechanism.Weights(identity, identity, identity, identity, b))
-    Xq = torch.randn(draws, n, p, generator=stream(seed, "batches", p, n), dtype=torch.float64)
-    return (layer(Xq) - Xq @ b).square().mean(dim=(-2, -1)) / b.square().sum()
 
 
 @given(problems(max_kappa=100.0), st.integers(1, 9))
@@ -42,7 +32,7 @@ def test_r8_held_out_queries(problem, num_queries):
     tolerance = problem.tolerance(Xq, self_attention=True)
     inverse = len(X) * (problem.V / problem.s**2) @ problem.V.T
     expected = Xq @ inverse @ theory.second_moment(Xq) @ problem.coefficients
-    for answer in (layer(Xq), theory.held_out_self_attention(Xq, X, Y), token_loop(Xq, Xq, weights)):
+    for answer in (layer(Xq), token_loop(Xq, Xq, weights)):
         assert (answer - expected).norm() <= tolerance
     single = Xq[:1]
     leverage = (single @ inverse @ single.T).squeeze()
@@ -75,58 +65,11 @@ def test_r8_self_attention_is_right_only_where_the_moments_agree():
     assert (layer(partial) - partial @ problem.coefficients).norm() <= problem.tolerance(partial, self_attention=True)
 
 
-@pytest.mark.parametrize(("p", "n"), [(1, 1), (1, 20), (4, 7), (6, 50)])
-def test_r9_in_distribution_batch_error(p, n):
-    """R9: (p+1)/n + (p^2+3p+4)/n^2 within 4 standard errors; the test rejects the formula without its second term.
-
-    Bears `ols-batch-error`.
-    """
-    errors = batch_errors(p, n, 40_000, seed=7)
-    standard_error = errors.std() / len(errors) ** 0.5
-    assert abs(errors.mean() - theory.batch_error(p, n)) < 4 * standard_error
-    assert abs(errors.mean() - (p + 1) / n) > 4 * standard_error
-
-
-def test_r9_scalar_moments_are_those_of_chi_square():
-    """`ols-wishart`, R9, p = 1: E (chi^2_n / n)^k is n (n+2) ... (n+2k-2) / n^k."""
-    for n in (1, 2, 9):
-        np.testing.assert_allclose(
-            theory.wishart_moments(1, n), (1, (n + 2) / n, (n + 2) * (n + 4) / n**2), rtol=4 * np.finfo(float).eps
-        )
-
-
-@pytest.mark.parametrize("p", [1, 2, 3])
-def test_norms_of_a_gaussian_vector(p):
-    """`ols-norms` by a product rule of Gauss and Hermite, exact for these polynomials."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(10)
-    g = np.stack(np.meshgrid(*[nodes] * p, indexing="ij")).reshape(p, -1)
-    w = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * p, indexing="ij")).reshape(p, -1), axis=0)
-    square = (g**2).sum(axis=0)
-    for k in (1, 2, 3, 4):
-        factors = p + 2 * np.arange(k)
-        np.testing.assert_allclose(w @ square**k, np.prod(factors), rtol=1e-12)
-        moment = (w * square ** (k - 1) * g) @ g.T
-        np.testing.assert_allclose(moment, np.prod(factors[1:]) * np.eye(p), atol=1e-11 * np.prod(factors))
-
-
-def test_wishart_moments_by_simulation():
-    """`ols-wishart` at p = 3, n = 5: all entries of E S^k within 5 standard errors, 5 % more is rejected."""
-    p, n = 3, 5
-    g = torch.randn(200_000, n, p, generator=stream(41, "wishart"), dtype=torch.float64)
-    S = g.mT @ g / n
-    power = S
-    for value in theory.wishart_moments(p, n):
-        error = power.std(dim=0) / len(S) ** 0.5
-        assert ((power.mean(dim=0) - float(value) * torch.eye(p)).abs() < 5 * error).all()
-        assert (power.mean(dim=0) - 1.05 * float(value) * torch.eye(p)).diagonal().abs().max() > 5 * error.max()
-        power = power @ S
-
-
 def test_a_quarter_turn_swaps_the_widest_axis_with_the_narrowest():
     """OLS-8: in two dimensions of condition number kappa, self-attention then multiplies the coefficients by kappa and
     1/kappa. Half of all B have |b_1| > |b_2|, so that the median error is that of equal ones; kappa^2 is rejected."""
     kappa = 4.0
-    turned = held_out.Shift(amounts=(1.0,), angles=(1.0,), n=4000, p=2, kappa=kappa, replicates=400)
+    turned = layer_topic.Shift(amounts=(1.0,), angles=(1.0,), n=4000, p=2, kappa=kappa, replicates=400)
     rows = run_experiment(turned, seed=0, device="cpu").query("shift == 'rotation' and method == 'self'")
 
     def median(k: float) -> float:
@@ -136,3 +79,16 @@ def test_a_quarter_turn_swaps_the_widest_axis_with_the_narrowest():
     assert found == pytest.approx(median(kappa), rel=0.05)
     assert found != pytest.approx(median(kappa**2), rel=0.5)
     assert rows["error"].between(0.95 * (1 - 1 / kappa), 1.05 * 1.1 * (kappa - 1)).all()
+
+
+@given(problems(), st.floats(-3.0, 3.0))
+def test_no_weights_serve_two_data_sets(problem, c):
+    """`ols-quantifiers`, both parts: the layer has no argument Y, and f(cX) = c^3 f(X) for every real c; the fit of
+    (cX, Y) is a projection, computed here by Gram-Schmidt on the columns of cX, and moves for no c but 0."""
+    layer = mechanism.OLSTransformer.from_data(problem.X, problem.Y)
+    same_tokens = layer(problem.X)
+    assert torch.equal(same_tokens, layer(problem.X))  # no second set of labels could enter
+    other = problem.fit + problem.U @ torch.ones_like(problem.C)
+    assert (same_tokens - other).norm() > 0.5
+    tolerance = problem.tolerance(c * problem.X, self_attention=True) if c else 1e-12
+    assert (layer(c * problem.X) - c**3 * problem.fit).norm() <= tolerance + problem.tolerance()

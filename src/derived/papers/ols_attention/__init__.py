@@ -1,5 +1,8 @@
 """Ordinary Least Squares is a Special Case of Transformer (Tan and Zhao, arXiv 2604.13656).
 
+Read ``reference.py`` first: the layer in plain Python. Then ``model/mechanism.py``, the layer in torch, and
+``layer.py``, the first topic with its experiment, claims and figures.
+
 One forward pass of a linear-attention layer is the least-squares fit of its tokens:
 
 >>> import torch
@@ -18,9 +21,6 @@ from derived.lab import face
 __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
-        "training": ["train_matrix", "train_scalar"],
-        "model.capacity": ["bit_error_theory", "ramsauer_capacity", "sphere_exponent"],
-        "model.hopfield": ["capacity", "energy", "flip_field", "kh_step", "retrieve"],
         "model.mechanism": [
             "OLSTransformer",
             "in_context_ols",
@@ -30,7 +30,9 @@ __getattr__, __dir__, __all__ = face.attach(
             "tied_weights",
             "whitening",
         ],
+        "model.memory": ["linear_load", "recall", "softmax_rate"],
         "model.reachability": ["predicted_end_point"],
         "model.theory": ["ols_coefficients", "optimal_linear_attention"],
+        "training": ["train_matrix", "train_scalar"],
     },
 )

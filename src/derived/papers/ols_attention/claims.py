@@ -1,5 +1,12 @@
-"""The chapter's claims and the experiments that they rest on."""
+"""The chapter's claims and the experiments that they rest on, topic by topic."""
 
-from derived.lab.claims import collect
+from . import in_context, layer, memory, softmax, training
 
-CLAIMS, EXPERIMENTS = collect(__name__)
+CLAIMS = (*layer.CLAIMS, *training.CLAIMS, *in_context.CLAIMS, *softmax.CLAIMS, *memory.CLAIMS)
+EXPERIMENTS = (
+    *layer.EXPERIMENTS,
+    *training.EXPERIMENTS,
+    *in_context.EXPERIMENTS,
+    *softmax.EXPERIMENTS,
+    *memory.EXPERIMENTS,
+)

@@ -11,7 +11,7 @@ import torch
 
 from derived.lab.exercises import Derive, Implement, ask, checker, ranges
 
-from .model import mechanism, reachability, theory
+from .model import mechanism, theory
 
 # Numbers and a factor -------------------------------------------------------------------------------------------------
 
@@ -52,31 +52,6 @@ leverage = (
 )
 
 
-def _shrunk_twice(eigenvalue, ridge):
-    """The layer itself, on two tokens with one feature, asked to fit their singular vector."""
-    X = torch.full((2, 1), eigenvalue**0.5, dtype=torch.float64)
-    U = torch.full((2, 1), 0.5**0.5, dtype=torch.float64)
-    shrunk, plain = mechanism.whitening(X, ridge), mechanism.whitening(X)
-    unit, W_p = torch.eye(1, dtype=torch.float64), mechanism.read_out(X, U, plain)
-    return (U.mT @ mechanism.OLSTransformer(mechanism.Weights(shrunk, shrunk, shrunk, unit, W_p))(X))[0, 0]
-
-
-ridge_factor = Derive(
-    _shrunk_twice,
-    ranges(eigenvalue=(0.1, 5.0), ridge=(0.1, 5.0)),
-    low=0,
-    high=1,
-    mistakes={
-        "that is L_lambda in the read-out too": lambda eigenvalue, ridge: (eigenvalue / (eigenvalue + ridge)) ** 2,
-        "the value is shrunk as well": lambda eigenvalue, ridge: eigenvalue / (eigenvalue + ridge),
-        "the value is shrunk, and so are query and key": lambda eigenvalue, ridge: (
-            (eigenvalue / (eigenvalue + ridge)) ** 0.5
-        ),
-        "the eigenvalue is squared already": lambda eigenvalue, ridge: (eigenvalue**2 / (eigenvalue**2 + ridge)) ** 1.5,
-    },
-)
-
-
 def _power_of_the_trace():
     X, Y = torch.arange(12.0, dtype=torch.float64).reshape(6, 2).cos(), torch.arange(6.0, dtype=torch.float64)[:, None]
     layer, grown = mechanism.OLSTransformer.from_data(X, Y), 3 * X
@@ -91,16 +66,6 @@ scale = Derive(
         "that is the power of c, and the trace is a square": 3.0,
         "tokens enter the layer three times, not two": 1.0,
         "that normalises one of three factors": 0.5,
-    },
-)
-
-conserved = Derive(
-    lambda: np.array(reachability.predicted_end_point(0.5, 0.5, 1.0, 2.0)),
-    digits=3,
-    mistakes={
-        "that is the end with the read-out frozen: the structure is not found here": (1.0, 2.0),
-        "another combination of squares is conserved": (4**0.125, 2 / 4**0.375),
-        "l keeps the sign of its start": tuple(-each for each in reachability.predicted_end_point(0.5, 0.5, 1.0, 2.0)),
     },
 )
 
@@ -121,7 +86,7 @@ def _tokens(generator: torch.Generator) -> dict:
 
 
 def _inverts_the_second_moment(whitening, X):
-    """`ols-whitening` and `ols-rank`: L L^T = Sigma^+."""
+    """`ols-whitening`: L L^T = Sigma^+."""
     L, Sigma = torch.as_tensor(ask(whitening, None, X=X)), X.mT @ X / X.shape[0]
     if L.ndim != 2 or L.shape[0] != X.shape[1]:
         return f"L has shape {tuple(L.shape)}, and {X.shape[1]} rows are asked for"
@@ -139,7 +104,7 @@ def _makes_a_projector(whitening, X, rank):
 
 
 def _keeps_its_digits(whitening, X):
-    """`ols-tolerance`: the error grows like kappa, here 1e7, and not like its square."""
+    """The error grows like kappa, here 1e7, and not like its square."""
     Q = torch.linalg.qr(torch.cat([X, torch.eye(X.shape[0], dtype=X.dtype)], dim=1)).Q[:, :3]
     turn = torch.linalg.qr(Q[:3].mT + 2 * torch.eye(3, dtype=X.dtype)).Q
     long = Q * torch.tensor([1.0, 1e-3, 1e-7], dtype=X.dtype) @ turn
@@ -226,20 +191,19 @@ in_context = Implement(
         "the penalty does nothing": lambda Xq, X, Y, ridge: _plain(Xq, X, Y, 0.0),
         "tokens that are not whitened": lambda Xq, X, Y, ridge: mechanism.linear_attention(Xq, X, Y),
         "the 1/n is dropped": lambda Xq, X, Y, ridge: X.shape[0] * mechanism.in_context_ols(Xq, X, Y, ridge),
-        "the queries attend to themselves": lambda Xq, X, Y, ridge: theory.held_out_self_attention(Xq, X, Y),
+        "the queries attend to themselves": lambda Xq, X, Y, ridge: mechanism.OLSTransformer.from_data(X, Y)(Xq),
         "with an intercept": lambda Xq, X, Y, ridge: theory.ols_with_intercept(Xq, X, Y),
         "softmax for linear": lambda Xq, X, Y, ridge: mechanism.softmax_regression(Xq, X, Y, 1.0),
         "the whitening of the queries": lambda Xq, X, Y, ridge: mechanism.linear_attention(
             Xq @ mechanism.whitening(Xq, ridge + 0.1), X @ mechanism.whitening(Xq, ridge + 0.1), Y
         ),
     },
+    may=(mechanism.linear_attention,),
 )
 
 EXERCISES = {
     "ols-ex-leverage": leverage,
-    "ols-ex-ridge": ridge_factor,
     "ols-ex-scale": scale,
-    "ols-ex-conserved": conserved,
     "ols-ex-whitening": whitening_map,
     "ols-ex-context": in_context,
 }

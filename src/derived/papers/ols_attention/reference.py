@@ -1,4 +1,4 @@
-"""Least squares by one layer of linear attention, in plain Python.
+"""Least squares by one layer of linear attention, and attention as a memory, in plain Python.
 
 X   n tokens, each a list of p features        Y   n responses, each a list of m numbers
 L   p x p, with L L' = inverse of X'X / n       P   read-out, L' X' Y / n
@@ -46,7 +46,7 @@ def cholesky(A):
 
 
 def weights(X, Y):
-    """L and P: the slow memory, computed from the data before the layer runs."""
+    """L and P: all that the layer will ever know of Y, computed before it runs."""
     second_moment = scale(matmul(transpose(X), X), 1 / len(X))
     identity = [[float(i == j) for j in range(len(X[0]))] for i in range(len(X[0]))]
     L = cholesky(solve(second_moment, identity))
@@ -60,6 +60,7 @@ def attention(X, L):
 
 
 def layer(X, L, P):
+    """Linear attention with queries, keys and values X L, then the read-out."""
     return matmul(matmul(attention(X, L), matmul(X, L)), P)
 
 
@@ -68,45 +69,21 @@ def least_squares(X, Y):
     return matmul(X, solve(matmul(transpose(X), X), matmul(transpose(X), Y)))
 
 
-def gradient(l, square, slope, recompute):
-    """The loss's derivative in l; the error is that of the layer's slope."""
-    P = l * square * slope if recompute else math.sqrt(square) * slope
-    pull = 4 * l**3 * square**2 * slope if recompute else 3 * l**2 * square * P
-    return 2 * square * (l**3 * square * P - slope) * pull
-
-
-def train(x, y, start, rate, epochs, recompute):
-    """Gradient descent on one weight l of a layer with one feature; its read-out is frozen at its best value, or
-    recomputed from the data at every step. Returns l after each epoch."""
-    n = len(x)
-    square = sum(v * v for v in x) / n
-    slope = sum(v * w for v, w in zip(x, y)) / n / square
-    l, course = start, [start]
-    for _ in range(epochs):
-        l -= rate * gradient(l, square, slope, recompute)
-        course.append(l)
-    return course
-
-
-def keeps(patterns, F):
-    """Whether each stored pattern keeps all its signs, flipped one at a time, in the memory sum_k F(<k, state>)."""
-
-    def stays(state, i):
-        energies = []
-        for sign in (state[i], -state[i]):
-            tried = [*state[:i], sign, *state[i + 1 :]]
-            energies.append(sum(F(sum(a * b for a, b in zip(pattern, tried))) for pattern in patterns))
-        return energies[0] > energies[1]
-
-    return [all(stays(pattern, i) for i in range(len(pattern))) for pattern in patterns]
+def recall(cue, patterns, beta=None):
+    """One step of attention with the patterns as keys and values: linear, or softmax at inverse temperature beta."""
+    scores = [sum(a * b for a, b in zip(pattern, cue)) for pattern in patterns]
+    if beta is not None:
+        scores = [math.exp(beta * (score - max(scores))) for score in scores]
+        scores = [score / sum(scores) for score in scores]
+    return [sum(score * x for score, x in zip(scores, column)) for column in zip(*patterns)]
 
 
 def text_plot(x, curves, label=""):
-    """Print one or two curves over x."""
+    """Print one to three curves over x."""
     low, high = (end(v for y in curves.values() for v in y) for end in (min, max))
-    print(", ".join(f"{mark} {name}" for mark, name in zip("ox", curves)), f"from {low:.3g} to {high:.3g}; {label}")
+    print(", ".join(f"{mark} {name}" for mark, name in zip("ox+", curves)), f"from {low:.3g} to {high:.3g}; {label}")
     for k in range(0, len(x), -(-len(x) // 12)):
-        at = {round(40 * (y[k] - low) / (high - low or 1)): mark for mark, y in zip("ox", curves.values())}
+        at = {round(40 * (y[k] - low) / (high - low or 1)): mark for mark, y in zip("ox+", curves.values())}
         print(f"{x[k]:8.3g} |", *(at.get(column, " ") for column in range(41)), sep="")
 
 
@@ -114,8 +91,7 @@ plot = globals().get("plot", text_plot)  # the book's page draws it
 
 if __name__ == "__main__":
     # One layer fits three points exactly. Fed with other inputs, it keeps its weights.
-    # - Set `factor` to 1, then to -1: least squares does not move, the layer's answer changes by the cube of the
-    #   factor.
+    # - Set `factor` to 1, then to -1: least squares does not move, the layer's answer changes by the factor's cube.
     # - Move the third point, `X[2]`, to `[2.0]`: the layer is refitted, and right again at factor 1.
 
     X = [[1.0], [1.0], [5.0]]
@@ -130,9 +106,6 @@ if __name__ == "__main__":
 
     factors = [k / 20 for k in range(-20, 45)]
     third = [layer(scale(X, c), L, P)[2][0] for c in factors]
-    plot(
-        factors,
-        {"the layer": third, "least squares": [fit[2][0]] * len(factors)},
-        "factor; fitted value of the third point",
-    )
+    curves = {"the layer": third, "least squares": [fit[2][0]] * len(factors)}
+    plot(factors, curves, "factor; fitted value of the third point")
     result = [v for (v,) in answer]

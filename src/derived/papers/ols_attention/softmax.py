@@ -1,29 +1,26 @@
-"""The softmax layer: from least squares at beta = 0 to look-up as beta grows (OLS-13).
+"""The softmax layer: from least squares at beta = 0 to look-up as beta grows, and its explorer (OLS-13).
 
-beta  inverse temperature of softmax
+beta  inverse temperature of softmax, a slider that explorer.js turns in the browser
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import torch
-from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
 from torch.linalg import matrix_norm as norm
 
 from derived.lab import measure
 from derived.lab.claims import statistic, within
 from derived.lab.experiment import Experiment, rows
-from derived.lab.plot import BLUE, INK, MUTED, SEQUENTIAL, THEORY, beside, panel_label, points
+from derived.lab.explorer import computed, label, stops
 from derived.lab.rng import stream
 
 from .data.problems import random_regression
 from .model import theory
 from .model.mechanism import softmax_read_out, softmax_regression
-from .words import fitted_slope, runs_shown, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +66,9 @@ class DialCurves(Experiment):
         return pd.concat(tables, ignore_index=True)
 
 
-# Claims: The ledger of the softmax layer: what it does as beta goes to 0 (OLS-13).
+EXPERIMENTS = (Dial, DialCurves)
+
+# Claims ---------------------------------------------------------------------------------------------------------------
 
 CLAIMS = (
     statistic(
@@ -86,55 +85,43 @@ CLAIMS = (
     ),
 )
 
+# Explorer -------------------------------------------------------------------------------------------------------------
 
-# Figures: The softmax layer: its output and its rescaled read-out as beta grows.
+BETAS = stops(10 ** (np.arange(-60, 61) / 20))
 
 
-def dial(rows: pd.DataFrame) -> Figure:
-    """The rescaled read-out and the softmax output along x as beta grows; rows of ``DialCurves``."""
+def dial_explorer(rows: pd.DataFrame) -> go.Figure:
+    """The beta dial as a Plotly figure with one slider; its ``layout.meta`` holds the alt text; ``DialCurves``."""
     rows = rows[~rows["recorded"]]
     data, line = rows[rows["curve"] == "data"], rows[rows["curve"] == "least squares"]
-    betas = np.sort(rows["beta"].dropna().unique())
-    norm = LogNorm(betas[0], betas[-1])
-    figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.1), sharey=True)
-    panels = (
-        ("read-out", r"rescaled: the line at small $\beta$"),
-        ("softmax", r"softmax output: a step at large $\beta$"),
+    betas = rows["beta"].dropna().unique()
+    start = betas[np.argmin(np.abs(np.log(betas) - np.log(0.3)))]
+    first = rows[rows["beta"] == start]
+    shown = {"read-out": ("rescaled read-out", 5), "softmax": ("softmax output", 3)}
+    curves = [
+        go.Scatter(**_places(first[first["curve"] == curve]), name=name, line={"width": width})
+        for curve, (name, width) in shown.items()
+    ]
+    fixed = [
+        go.Scatter(**_places(line), name="least squares", line={"dash": "dot"}),
+        go.Scatter(**_places(data), name="data", mode="markers", marker={"size": 7}),
+    ]
+    figure = go.Figure([*curves, *fixed])
+    figure.update_layout(
+        height=440,
+        xaxis_title="query x",
+        yaxis={"title": "prediction y", "range": [float(data["y"].min()) - 0.6, float(data["y"].max()) + 0.6]},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        meta={
+            "alt": f"A slider moves beta from {BETAS[0]:g} to {BETAS[-1]:g}. The rescaled read-out starts as the "
+            f"least-squares line through {len(data)} points. The softmax output starts flat at their mean, bends "
+            f"through the points and ends as a step between the two extreme ones."
+        },
     )
-    for ax, (curve, words), chosen in zip(
-        axes, panels, (betas[betas <= 4][::2], betas[betas > 0.05][::2]), strict=True
-    ):
-        for beta in chosen:
-            one = rows[(rows["curve"] == curve) & (rows["beta"] == beta)]
-            ax.plot(one["x"], one["y"], color=matplotlib.colormaps[SEQUENTIAL](norm(beta)), linewidth=1.2)
-        ax.plot(line["x"], line["y"], **THEORY)
-        ax.plot(data["x"], data["y"], "o", color=MUTED, markersize=3.5, zorder=3)
-        ax.set(xlabel="query $x$", ylim=(data["y"].min() - 0.5, data["y"].max() + 0.5))
-        panel_label(ax, words)
-    axes[0].set_ylabel("prediction $y$")
-    figure.colorbar(matplotlib.cm.ScalarMappable(norm, SEQUENTIAL), ax=axes, label=r"$\beta$", pad=0.02, aspect=30)
-    first = rows[(rows["curve"] == "read-out") & (rows["beta"] == betas[0])]["y"].to_numpy()
-    last = rows[(rows["curve"] == "softmax") & (rows["beta"] == betas[-1])]["y"]
-    figure.set_label(
-        f"Predictions along x. At beta = {betas[0]:g} the rescaled read-out is within "
-        f"{np.abs(first - line['y'].to_numpy()).max():.1e} of the least-squares line. As beta grows the softmax output "
-        f"bends, and at beta = {betas[-1]:g} it steps from {last.iloc[0]:.2f} to {last.iloc[-1]:.2f}, the responses of "
-        f"the two extreme points."
-    )
-    return figure
+    given = {"X": data["x"].tolist(), "Y": data["y"].tolist(), "places": line["x"].tolist()}
+    script = Path(__file__).with_name("explorer.js")
+    return computed(figure, script, {"β = ": BETAS}, start=(float(label(start)),), **given)
 
 
-def dial_error(rows: pd.DataFrame) -> Figure:
-    """Distance of the softmax read-out from affine least squares against beta; rows of ``Dial``."""
-    figure, ax = plt.subplots(figsize=(5.4, 3.2))
-    drawn = shown(points(ax, rows, "beta", "error", BLUE))
-    low, high = drawn.iloc[0], drawn.iloc[-1]
-    ax.plot(drawn["beta"], low["value"] * drawn["beta"] / low["beta"], **THEORY)
-    beside(ax, high["beta"], high["value"], "slope 1", INK, (-12, 8), ha="right")
-    ax.set(xscale="log", yscale="log", xlabel=r"inverse temperature $\beta$", ylabel="distance from least squares")
-    slope = fitted_slope(np.log(drawn["beta"]), np.log(drawn["value"]))
-    figure.set_label(
-        f"Relative distance from least squares with intercept against beta on logarithmic axes, "
-        f"{runs_shown(rows)}: a line of slope {slope:.3f} from {low['value']:.1e} to {high['value']:.1e}."
-    )
-    return figure
+def _places(rows: pd.DataFrame) -> dict[str, list[float]]:
+    return {name: rows[name].round(4).tolist() for name in "xy"}

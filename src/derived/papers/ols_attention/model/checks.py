@@ -1,4 +1,4 @@
-"""Checks of matrices and spins: each error says what was given, why it is wrong and what would be right.
+"""Checks of matrices: each error says what was given, why it is wrong and what would be right.
 
 name    meaning                           axes
 X       design matrix, tokens as rows     (..., n, p)
@@ -20,16 +20,6 @@ def check_matrix(name: str, matrix: Tensor) -> None:
         raise ValueError(f"{name} has shape {tuple(matrix.shape)}, so it is empty; give at least one row and column")
     if not bool(torch.isfinite(matrix.sum())) and not bool(torch.isfinite(matrix).all()):  # the sum alone is faster
         raise ValueError(f"{name} contains NaN or infinity; drop or impute those rows first")
-
-
-def check_spins(name: str, spins: Tensor) -> None:
-    """Raise ValueError unless every entry is +1 or -1."""
-    low, high = spins.aminmax()
-    flat = spins.reshape(-1)
-    if bool((low >= -1) & (high <= 1)) and float(torch.dot(flat, flat)) == len(flat):
-        return  # entries in [-1, 1] whose squares add up to their number: read twice, nothing allocated
-    if not bool((spins.abs() == 1).all()):
-        raise ValueError(f"{name} has entries other than +1 and -1; give spins, as state.sign() of nonzero entries")
 
 
 def check_rows(name: str, matrix: Tensor, other_name: str, other: Tensor) -> None:

@@ -1,10 +1,8 @@
-"""Closed forms of training: which end points gradient training can reach, and whether the loss identifies L.
+"""Closed forms of scalar training: the gradient flows, what they conserve and where they end.
 
 symbol    name          meaning                                            axes
 l, P      l, P          scalar whitening weight and scalar read-out        numbers or arrays
-s, beta   s, beta       root second moment and OLS slope of a scalar task  numbers or arrays
-L, B      L, B          whitening map and least-squares coefficients       (..., p, d), (..., p, m)
-Sigma     Sigma         second moment X^T X / n                            (..., p, p)
+s, beta   s, beta       root second moment and least-squares slope         numbers or arrays
 read_out  read_out      "frozen": P = s beta, its theoretical value; "recomputed": P = L^T X^T Y / n from the
                         current L; "trained": P is a parameter of its own
 """
@@ -12,40 +10,12 @@ read_out  read_out      "frozen": P = s beta, its theoretical value; "recomputed
 from typing import Literal, get_args
 
 import numpy as np
-import torch
-from jaxtyping import Float
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from derived.lab.checks import check_choice, check_positive
 
-from .checks import check_composable, check_matrix
-
 ReadOut = Literal["frozen", "recomputed", "trained"]
 READ_OUTS = get_args(ReadOut)
-
-
-def identifiable(B: Float[Tensor, "*batch p m"], rcond: float | None = None) -> bool:
-    """Whether zero loss forces L L^T = Sigma^{-1}: iff rank B = p, see `ols-identify`. [ours]
-
-    Sigma is invertible and L has d >= p columns.
-
-    Zero loss says S b = b for every column b of Sigma^{1/2} B, where S = Sigma^{1/2} L L^T Sigma^{1/2}; these columns
-    span R^p iff rank B = p. Over a batch: whether it holds for every member.
-    """
-    check_matrix("B", B)
-    return bool((torch.linalg.matrix_rank(B, rtol=rcond) == B.shape[-2]).all())
-
-
-def matrix_loss(
-    L: Float[Tensor, "*batch p d"], Sigma: Float[Tensor, "*batch p p"], B: Float[Tensor, "*batch p m"]
-) -> Float[Tensor, "*batch"]:
-    """||Sigma^{1/2} ((L L^T Sigma)^2 - I) B||_F^2, the loss above the least-squares one, P recomputed. [ours]"""
-    check_composable("Sigma", Sigma, "L", L)
-    check_composable("Sigma", Sigma, "B", B)
-    step = L @ (L.mT @ Sigma)
-    gap = step @ (step @ B) - B
-    return (gap * (Sigma @ gap)).sum(dim=(-2, -1))
 
 
 def prediction_slope(l: ArrayLike, P: ArrayLike, s: ArrayLike, beta: ArrayLike, read_out: ReadOut) -> np.ndarray:
@@ -75,20 +45,6 @@ def scalar_flow(
     if read_out == "recomputed":
         return -8 * s**6 * beta * error * l**3, np.zeros_like(P)
     return -6 * s**4 * error * l**2 * P, -2 * s**4 * error * l**3
-
-
-def overshoot(l0: ArrayLike, s: ArrayLike, beta: ArrayLike, lr: float) -> np.ndarray:
-    """How far the first step of gradient descent goes from l0, P recomputed, in units of the way to l = 0. [ours]
-
-    chi u^2 (u^4 - 1) with u = l0 s and chi = 8 lr s^4 beta^2 (`ols-overshoot`). For |u| > 1 and chi <= 1/4: below
-    1 descent keeps its sign and comes to sign(l0) / s; between 1 and 2 the first step changes the sign; above 2 every
-    step does and is longer than the one before.
-    """
-    check_positive("s", np.asarray(s, dtype=np.float64))
-    check_positive("lr", lr)
-    u = np.asarray(l0, dtype=np.float64) * np.asarray(s, dtype=np.float64)
-    chi = 8 * lr * np.asarray(s, dtype=np.float64) ** 4 * np.asarray(beta, dtype=np.float64) ** 2
-    return chi * u**2 * (u**4 - 1)
 
 
 def conserved_quantity(l: ArrayLike, P: ArrayLike) -> np.ndarray:
@@ -121,22 +77,3 @@ def predicted_end_point(l0: ArrayLike, P0: ArrayLike, s: ArrayLike, beta: ArrayL
     l = np.where(reached, np.sign(l0) * np.sqrt(v), 0.0)
     stalled_P = np.sign(P0) * np.sqrt(np.maximum(-c, 0) / 3)
     return l, np.where(reached, beta / (s**2 * np.where(reached, l, 1.0) ** 3), stalled_P)
-
-
-def edge_of_stability(
-    s: ArrayLike, beta: ArrayLike, read_out: ReadOut, end_point: tuple[ArrayLike, ArrayLike] | None = None
-) -> np.ndarray:
-    """eta* = 2 / (largest curvature at the end point): gradient descent with a step above it cannot settle there.
-
-    frozen 1 / (9 s^4 beta^2), recomputed 1 / (16 s^4 beta^2); trained, at (l, P) = ``end_point`` on the curve of zero
-    loss, 1 / (s^6 (9 l^4 P^2 + l^6)). [ours]
-    """
-    s, beta = np.asarray(s, dtype=np.float64), np.asarray(beta, dtype=np.float64)
-    check_positive("s", s)
-    check_choice("read_out", read_out, READ_OUTS)
-    if read_out == "trained":
-        if end_point is None:
-            raise ValueError("read_out = 'trained' has a curve of end points; give end_point=(l, P)")
-        l, P = (np.asarray(value, dtype=np.float64) for value in end_point)
-        return 1 / (s**6 * (9 * l**4 * P**2 + l**6))
-    return 1 / ((9 if read_out == "frozen" else 16) * s**4 * beta**2)

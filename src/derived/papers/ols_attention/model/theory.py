@@ -204,21 +204,6 @@ def _refined(X: Tensor, Y: Tensor) -> Tensor | None:
     return first + step if bool((small & (failed == 0)).all()) else None
 
 
-def held_out_self_attention(
-    Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"]
-) -> Float[Tensor, "*batch nq m"]:
-    """X~ Sigma^+ Sigma~ B: what the frozen layer returns on a new batch X~ of its own (`ols-held-out`). [ours]
-
-    Sigma~ is the second moment of X~. It is the least-squares prediction X~ B iff Sigma~ B = Sigma B (for X~ of full
-    column rank), and X~ = c X gives c^2 times it.
-    """
-    check_matrix("Xq", Xq)
-    check_columns("Xq", Xq, "X", X)
-    pinv = torch.linalg.pinv(X)
-    coefficients = pinv @ Y
-    return X.shape[-2] * (Xq @ pinv) @ (pinv.mT @ (second_moment(Xq) @ coefficients))
-
-
 def ols_with_intercept(
     Xq: Float[Tensor, "*batch nq p"], X: Float[Tensor, "*batch n p"], Y: Float[Tensor, "*batch n m"]
 ) -> Float[Tensor, "*batch nq m"]:
@@ -241,25 +226,6 @@ def softmax_dial_error(
     pinv = torch.linalg.pinv(X - x_mean)
     scores = X.shape[-2] * ((Xq - x_mean) @ pinv) @ (pinv.mT @ (X - x_mean).mT)
     return scores.square() @ (Y - Y.mean(dim=-2, keepdim=True)) / (2 * X.shape[-2])
-
-
-def wishart_moments(p: int, n: int) -> tuple[float, float, float]:
-    """(c_1, c_2, c_3) with E S^k = c_k I for S = W / n, W Wishart of p dimensions and n degrees of freedom. [prior]
-
-    c_1 = 1, c_2 = 1 + (p + 1) / n, c_3 = 1 + 3 (p + 1) / n + (p^2 + 3p + 4) / n^2.
-    """
-    check_count("p", p)
-    check_count("n", n)
-    return 1.0, 1 + (p + 1) / n, 1 + 3 * (p + 1) / n + (p**2 + 3 * p + 4) / n**2
-
-
-def batch_error(p: int, n: int) -> float:
-    """E (1/n) ||Y~ - X~ B||^2 / ||Sigma^{1/2} B||^2 for n Gaussian tokens from the training law. [ours]
-
-    By `ols-batch-error` E b^T (S - I) S (S - I) b / ||b||^2 = c_3 - 2 c_2 + c_1 = (p + 1) / n + (p^2 + 3p + 4) / n^2.
-    """
-    c1, c2, c3 = wishart_moments(p, n)
-    return c3 - 2 * c2 + c1
 
 
 class OptimalLinearAttention(NamedTuple):
