@@ -163,10 +163,11 @@ def test_only_keep_writes_the_committed_table(options, path, monkeypatch, tmp_pa
     assert [row["threads"] for row in json.loads(written.read_text())["measured"]] == [1, 2]
 
 
-def test_every_committed_table_is_that_of_a_race_and_every_chapter_has_one():
+def test_every_chapter_has_a_race_and_every_committed_table_is_that_of_one():
     tables = {path.parent.name: json.loads(path.read_text()) for path in ROOT.glob("results/*/bench.json")}
     chapters = sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb"))
-    assert sorted(tables) == SLUGS == chapters == sorted(DAMAGES)
+    assert {*tables} <= {*SLUGS}, "a table is deleted when its race changes, until the race is run again"
+    assert SLUGS == chapters == sorted(DAMAGES)
     for slug, found in tables.items():
         each = race_of(slug)
         named = [each.name, each.ours.__doc__, each.peer.__doc__, each.dtype, each.note]

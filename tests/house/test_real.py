@@ -56,9 +56,3 @@ def chapters(*made_of: str) -> set[str]:
         (slug, each) for slug in SLUGS for each in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
     )
     return {slug for slug, claim in claims if claim.made_of in made_of and claim.id in judged}
-
-
-def test_most_chapters_judge_real_weights_and_real_data():
-    """What is made of real weights reads real texts, reactions, genes or photographs."""
-    assert len(chapters("real weights")) >= 8
-    assert len(chapters("real weights", "real data")) >= 9

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from bookbuilder import contents
 from bookbuilder.chapter_pages.pages import Chapter
 from bookbuilder.index_pages import welcome
 from bookbuilder.ledger import ledger
@@ -37,7 +38,7 @@ def chapter(slug: str) -> Chapter:
         for claim in claims.values()
     ]
     facts = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))["metadata"]["derived"]
-    facts |= welcome.said(welcome.front(ROOT), slug)
+    facts |= welcome.card_words(contents.read(ROOT), slug)
     run = {
         "chapter": slug,
         "rows": rows,

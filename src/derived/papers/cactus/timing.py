@@ -188,7 +188,7 @@ CLAIMS = (
         r"At the largest recorded size our sampler for typical acceptance, which reads every row, takes this many times as long as our sampler for Cactus.",
         SamplerTime,
         times("tas", "cactus"),
-        "times the time of Cactus",
+        "times as long",
         judged_at=RECORDED,
         source="digest",
         where="discussion of memory traffic; both samplers are ours, and a slow rival of ours would flatter Cactus",
