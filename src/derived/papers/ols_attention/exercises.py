@@ -198,7 +198,6 @@ in_context = Implement(
             Xq @ mechanism.whitening(Xq, ridge + 0.1), X @ mechanism.whitening(Xq, ridge + 0.1), Y
         ),
     },
-    may=(mechanism.linear_attention,),
 )
 
 EXERCISES = {
