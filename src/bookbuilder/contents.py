@@ -27,6 +27,15 @@ class Words(yaml_io.Shape):
     means: str = ""  # what it means for a reader
 
 
+ENTRY = {  # of a new chapter, to be written by its author
+    "read": "What of the paper could be read.",
+    "surprise": "The finding in one sentence.",
+    "says": "What the paper says.",
+    "found": "What was found, beginning with what could be judged.",
+    "means": "If you do X, do Y.",
+}
+
+
 class Then(yaml_io.Shape):
     """The page to which a path leads in the end."""
 
@@ -98,5 +107,6 @@ def add(root: Path, slug: str, claims: str) -> None:
     end = next((at for at in range(start, len(lines)) if lines[at][:1] not in ("", " ", "#")), len(lines))
     while end > start and not lines[end - 1].startswith(" "):  # what stands before the next key belongs to that
         end -= 1
-    lines[end:end] = [f"  {slug}:", f"    claims: {claims}"]
+    words = {"claims": claims} | ENTRY
+    lines[end:end] = [f"  {slug}:", *(f"    {name}: {text}" for name, text in words.items())]
     write_whole(root / FILE, "\n".join(lines) + "\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bookbuilder import contents
 from bookbuilder.ledger.ledger import committed
+from bookbuilder.notebook import claim_ids
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError, write_whole
 
@@ -53,7 +54,8 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
     made = [*files, repo.root / contents.FILE]
     known = bibliography.read_text("utf-8") if bibliography.is_file() else ""
     if not bibtex(known, bibkey):
-        entry = f"@misc{{{bibkey},\n  title = {{{title}}},\n  author = {{{authors.strip()}}},\n  year = {{2026}}\n}}\n"
+        people = authors.strip() if " and " in authors else re.sub(r",\s*", " and ", authors.strip())  # as BibTeX does
+        entry = f"@misc{{{bibkey},\n  title = {{{title}}},\n  author = {{{people}}},\n  year = {{2026}}\n}}\n"
         write_whole(bibliography, known + entry)
         made.append(bibliography)
     return [path.relative_to(repo.root) for path in made], f"{letters}-1"
@@ -62,6 +64,7 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
 def _letters(repo: Repo, slug: str) -> str:
     """With what the ids of a chapter begin: the initials of its words, or as many first letters as nobody has."""
     taken = {row["id"].partition("-")[0] for row in committed(repo)}
+    taken |= {each.partition("-")[0] for other in repo.chapters() for each in claim_ids.ids(repo.root, other)}
     words, letters = slug.split("_"), slug.replace("_", "")
     tried = [*(["".join(word[0] for word in words)] if len(words) > 1 else []), *(letters[:n] for n in range(3, 41))]
     return next((each.upper() for each in tried if each.upper() not in taken and each.isalpha()), letters.upper())

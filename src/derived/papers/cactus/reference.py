@@ -83,6 +83,7 @@ if __name__ == "__main__":
     # - Set `delta` to 0: nothing is paid, and the verifier's own distribution comes out.
     # - Set `delta` to 0.01: not every draft is kept, and the price is still the gain.
     # - Move the draft away, `p = [0.1, 0.1, 0.8]`: less is kept, and each kept draft costs as much.
+
     q = [1 / 3, 1 / 3, 1 / 3]  # verifier
     p = [1 / 2, 1 / 2, 0]  # draft
     delta = 1 / 16  # budget in nats

@@ -51,6 +51,10 @@ def sees_the_future(z, s, W, chunk, taps, n, cross=False):
 
 
 if __name__ == "__main__":
+    # A matrix is written while a text is read, and asked at each letter: what came next, last time?
+    # - Move the tap: `{0: 1.0}` stores the letter itself, and the matrix echoes what it is asked.
+    # - Raise `chunk` to 9: the whole text is one chunk, nothing is written before it is read, and the matrix is silent.
+
     text, chunk, taps = "abcabcabc", 2, {1: 1.0}
     letters = sorted(set(text))
     s = [[float(a == b) for b in letters] for a in text]
