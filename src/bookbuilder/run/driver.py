@@ -121,8 +121,7 @@ def chapter_key(repo: Repo, slug: str, parameters: dict[str, Any]) -> str:
     builder = [PACKAGE_ROOT.parent / "bookbuilder" / name for name in BUILDER]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
-        file_hash([*imports, *scripts], PACKAGE_ROOT.parent),
-        file_hash(builder, Path(__file__).parents[2]),
+        file_hash([*imports, *scripts, *builder], PACKAGE_ROOT.parent),
         file_hash(results, repo.root),
         json.dumps(pinned.state(slug)),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),

@@ -122,7 +122,7 @@ def test_tutors_get_a_sheet_of_points_rubrics_and_common_mistakes(repo):
     head = "| exercise | kind | minutes | difficulty | importance | points |\n|---|---|---|---|---|---|\n"
     assert head + "| Exercise 5.5 | Implement | 15 | easy | core | 3 |\n" in sheet
     assert "| Exercise 5.1 | Derive | 10 | easy | extra | 3 (1 for each of 2 answers, 1 for words) |" in sheet
-    assert re.search(r"^- no square root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
+    assert re.search(r"^- delta under no root: `not right: at q_n = \S+, delta = .*2 delta", sheet, re.M)
     assert "*A nudge.* See Exercise 5.1." in sheet
     assert "**Solution to Exercise 5.5.** As here." in sheet
     assert "\n- (b) it is not normalised: `not right: yours is (0.25, 0, 0.25)`" in sheet

@@ -50,6 +50,16 @@ def sees_the_future(z, s, W, chunk, taps, n, cross=False):
     return False
 
 
+def text_plot(x, curves, label=""):
+    """Print a curve over x."""
+    [(name, y)] = curves.items()
+    print(f"o {name} from {min(y):.3g} to {max(y):.3g}; {label}")
+    for place, value in zip(x, y):
+        print(f"{place:8.3g} |", "o".rjust(1 + round(40 * (value - min(y)) / (max(y) - min(y) or 1))))
+
+
+plot = globals().get("plot", text_plot)  # the book's page draws it
+
 if __name__ == "__main__":
     # A matrix is written while a text is read, and asked at each letter: what came next, last time?
     # - Move the tap: `{0: 1.0}` stores the letter itself, and the matrix echoes what it is asked.
@@ -65,3 +75,7 @@ if __name__ == "__main__":
         same = [[1.0] * len(letters)] * len(text)  # keys that answer to one another
         leaks = [n for n in range(len(text)) if sees_the_future(same, s, W, chunk, taps, n, cross=True)]
         print(f"taps {taps} across the edges of chunks: letters that see the future: {leaks}")
+
+    following = [dict(zip(letters, answer)).get(after, 0.0) for answer, after in zip(outputs, text[1:])]
+    plot(range(len(following)), {"score of the letter that follows": following}, "place in the text")
+    result = [x for answer in outputs for x in answer]
