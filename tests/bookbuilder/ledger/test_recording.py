@@ -23,7 +23,7 @@ import toybook
 import yaml
 
 from bookbuilder.ledger import changes, recording, workers
-from bookbuilder.notebook import evidence, form, lectures
+from bookbuilder.notebook import evidence, form
 from bookbuilder.paths import Repo
 from bookbuilder.sphinx_site import stage
 from derived.lab.experiment import Experiment
@@ -273,11 +273,6 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(repo):
     assert form.is_strict(notebook)
     rows = toybook.findings(repo, "my_paper")["rows"]
     assert form.faults(repo, "my_paper", notebook, rows) == evidence.faults(notebook, rows) == []
-    paths = lectures.read(repo, "my_paper")
-    assert list(paths) == [50, 90, 180]
-    shown = {label for steps in paths.values() for step in steps for label in step.show}
-    labels = {label for cell in notebook["cells"] for label in LABEL.findall("".join(cell["source"]))}
-    assert shown == labels | {"setup", "fig-my-paper-gaps"}
     executed = json.loads((repo / "_build/executed/notebooks/my_paper.ipynb").read_text())
     assert [
         cell
@@ -288,7 +283,7 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(repo):
     again = toybook.derived(repo, "new", "my_paper", *PAPER)
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr
-    for left in ("book/lectures/other.yml", "tests/papers/other/test_first.py"):
+    for left in ("tests/papers/other/test_first.py",):
         (repo / left).parent.mkdir(parents=True, exist_ok=True)
         (repo / left).write_text("mine")
         refused = toybook.derived(repo, "new", "other", *PAPER)
@@ -311,21 +306,15 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
     wrong = {"{prf:proof}": "{note}", "someone2026mine": "nobody2026"}
     for old, new in wrong.items():
         notebook.write_text(notebook.read_text().replace(old, new))
-    change = {"book/lectures/my_paper.yml": ("10 20 40", "11 20 40")}
-    change |= {"book/chapters.yml": ("What the paper claims, in one sentence.", '""')}
-    change |= {"src/derived/papers/my_paper/first.py": ("MP-1", "T-1")}
+    change = {"src/derived/papers/my_paper/first.py": ("MP-1", "T-1")}
     for file, (old, new) in change.items():
         (repo / file).write_text((repo / file).read_text().replace(old, new))
     refused = toybook.derived(repo, "site", "my_paper")
     assert refused.returncode == 1
     assert refused.stderr.splitlines() == [
         "derived: my_paper: T-1 is a claim of toy; a chapter's ids begin with letters of its own",
-        "derived: my_paper.yml: the steps of the lecture of 50 minutes take 51",
-        "derived: my_paper: say in a sentence what the paper claims: in book/chapters.yml, `claims` of my_paper",
         "derived: my_paper: book/references.bib has no entry nobody2026",
         "derived: my_paper: theorem my_paper-square lacks its proof",
-        'derived: my_paper: claim T-1 rests on no statement; name one in the metadata\'s "rests", '
-        'or in "alone" say why',
     ]
     assert not Repo(repo).executed("my_paper").exists()
     assert "T-1 is a claim of toy" in toybook.derived(repo, "run", "my_paper").stderr
@@ -338,15 +327,18 @@ def test_letters_that_a_chapter_has_are_no_others(repo):
     assert "register my_paper holds MYPA-1" in toybook.derived(repo, "new", "my_paper", *PAPER).stdout
     bibliography = (repo / "book/references.bib").read_text()
     assert "@misc{someone2026mine," in bibliography
+    second = toybook.derived(repo, "new", "my_page", "--authors", "A. One, B. Two, C. Three", "--bibkey", "one2026page")
+    assert "register my_page holds MYPAG-1" in second.stdout, "the claim of my_paper is in no ledger yet"
+    assert "author = {A. One and B. Two and C. Three}" in (repo / "book/references.bib").read_text()
 
 
 def test_a_new_chapter_is_the_last_of_the_chapters(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell())
     toybook.write_toc(repo, "toy")
     assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
-    claims = {"claims": "What the paper claims, in one sentence."}
-    written = yaml.safe_load((repo / "book/chapters.yml").read_text())
-    assert [*written["chapters"].items()] == [("toy", {}), ("my_paper", claims)]
+    written = yaml.safe_load((repo / "book/chapters.yml").read_text())["chapters"]
+    assert [*written] == ["toy", "my_paper"]
+    assert [*written["my_paper"]] == ["claims", "read", "surprise", "says", "found", "means"]
 
 
 def test_a_new_chapter_passes_the_lint_and_its_own_tests(repo):

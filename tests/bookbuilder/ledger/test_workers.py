@@ -237,7 +237,7 @@ def test_workers_with_a_card_do_one_condition_a_card_and_the_others_none(repo, l
 def doctored(repo, tmp_path):
     """The environment of a worker that has another file of the package."""
     shutil.copytree(repo / "src", tmp_path / "src")
-    experiments = tmp_path / "src/derived/papers/toy/experiments/draws.py"
+    experiments = tmp_path / "src/derived/papers/toy/draws.py"
     experiments.write_text(experiments.read_text().replace("draw.numpy() +", "3 * draw.numpy() +"))
     return tmp_path
 
@@ -261,7 +261,7 @@ def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(repo, 
     assert done.returncode == 1
     (line,) = [each for each in done.stderr.splitlines() if each.startswith("derived: ")]
     assert line.startswith("derived: the worker tcp://127.0.0.1:")
-    assert "has another derived/papers/toy/experiments/draws.py; nothing was run or saved" in line
+    assert "has another derived/papers/toy/draws.py; nothing was run or saved" in line
     assert not (repo / "results/toy/Draws/cpu").exists()
 
 
@@ -283,7 +283,7 @@ def test_a_worker_that_joins_later_with_other_code_ends(repo, doctored, monkeypa
             worker = foreign(doctored, found)
             complaint = worker.communicate(timeout=300)[1]
             assert worker.returncode != 0
-            assert "has another derived/papers/toy/experiments/draws.py" in complaint
+            assert "has another derived/papers/toy/draws.py" in complaint
             assert executor.submit(abs, -1).result(300) == 1
             assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
         worker = foreign(doctored, found)  # once the recording is over the cluster is free again

@@ -11,7 +11,6 @@ from derived.lab.exercises import judged
 from derived.lab.rng import stream
 from derived.papers.homogenized import exercises
 from derived.papers.homogenized.exercises import EXERCISES
-from derived.papers.homogenized.model.overlaps import overlap_drift, wide_layer
 
 
 def said(label, answer):
@@ -65,11 +64,6 @@ def test_drifts_written_in_other_ways(answer):
     assert said("ht-ex-drift", answer) == "right"
 
 
-def test_the_packages_own_drift_is_refused():
-    own = lambda R, pi, d: overlap_drift(torch.tensor(R), torch.tensor(pi @ R @ pi.T), d)  # noqa: E731
-    assert "the package's own overlap_drift" in said("ht-ex-drift", own)
-
-
 def test_second_derivatives_know_what_a_layer_does():
     """`ht-overlap`: the drift that the check compares with is that of drawn layers, V and -V in pairs."""
     X, R, pi = exercises._prompt(5, 7)
@@ -105,15 +99,6 @@ def test_a_causal_layer_token_by_token():
 def test_each_common_mistake_is_refused(label):
     for words, mistake in EXERCISES[label].mistakes.items():
         assert said(label, mistake) != "right", words
-
-
-def test_the_packages_own_wide_layer_is_refused():
-    def own(R, h):
-        P = torch.ones(len(R), len(R), dtype=torch.float64).tril()
-        P = P / P.sum(dim=-1, keepdim=True)
-        return wide_layer(torch.tensor(R), P @ torch.tensor(R) @ P.T, h)
-
-    assert "the package's own wide_layer" in said("ht-ex-causal", own)
 
 
 def test_a_causal_layer_that_looks_ahead_a_little_is_refused():

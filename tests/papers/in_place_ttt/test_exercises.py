@@ -10,7 +10,7 @@ import torch
 
 from derived.lab.draws import normals
 from derived.lab.exercises import judged
-from derived.papers.in_place_ttt import exercises, in_place_ttt, read_mask
+from derived.papers.in_place_ttt import exercises, read_mask
 from derived.papers.in_place_ttt.model.baselines import gated_linear_attention
 
 HAND, FADING = exercises.EXERCISES["ipt-ex-hand"], exercises.EXERCISES["ipt-ex-decay"]
@@ -98,17 +98,9 @@ def by_attention(keys, values, start, eta, chunk, starts):
     return keys @ start.T + eta * (keys @ keys.T * reads) @ values
 
 
-def test_packed_documents_in_any_form_and_the_packages_own_layer_refused():
+def test_packed_documents_in_any_form():
     right("ipt-ex-packed", PACKED, by_attention, by_loop)
     right("ipt-ex-packed", PACKED, lambda K, V, W, lr, C, first: by_loop(K, V, W, lr, C, first).tolist())
-    own = lambda keys, values, start, eta, chunk, starts: in_place_ttt(  # noqa: E731
-        keys, values, start, eta, chunk, starts=[int(each) for each in starts]
-    )
-    assert "the package's own in_place_ttt" in judged("ipt-ex-packed", PACKED, own)
-    masked = lambda keys, values, start, eta, chunk, starts: (  # noqa: E731
-        keys @ start.mT + eta * (keys @ keys.mT * read_mask(len(keys), chunk, starts)) @ values
-    )
-    assert "the package's own" in judged("ipt-ex-packed", PACKED, masked)
 
 
 def test_a_wrong_packing_is_told_where_it_fails():
