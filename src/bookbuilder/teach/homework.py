@@ -91,7 +91,7 @@ def is_solution(cell: dict[str, Any]) -> bool:
 
 def section(notebook: NotebookNode) -> list[int]:
     """List the places of the exercises' cells: the section Exercises, heading first, or without one each exercise where
-    it stands, up to the next text that is neither exercise nor solution."""
+    it stands, up to its check or to the next text that is neither exercise nor solution."""
     heads = [
         (place, line)
         for place, cell in enumerate(notebook.cells)
@@ -103,11 +103,17 @@ def section(notebook: NotebookNode) -> list[int]:
     found = [range(at, end) for (at, line), end in zip(heads, ends, strict=True) if line.startswith(SECTION)]
     if found:
         return [*found[0]]
-    places, inside = [], False
+    places, inside, solved = [], False, False
     for place, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
-            inside = bool(_EXERCISE.search(cell.source)) or (inside and is_solution(cell))
+            begins = bool(_EXERCISE.search(cell.source))
+            inside, solved = begins or (inside and is_solution(cell)), solved and not begins
+        elif not (solved or is_solution(cell) or re.search(r"= \.\.\.", cell.source)):
+            inside = False  # an exercise in words has no cell for an answer
         places += [place] if inside else []
+        solved = solved or (inside and is_solution(cell))
+        if cell.cell_type == "code" and solved and not is_solution(cell):
+            inside = solved = False
     return places
 
 
