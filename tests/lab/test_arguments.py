@@ -114,7 +114,7 @@ def test_methods_of_a_class_itself_are_checked_as_well():
 
 
 def test_a_class_stays_one_class():
-    from derived.papers.stochastic_approximation.data.environments import Mixture
+    from derived.papers.stochastic_approximation.data import Mixture
 
     from derived.papers.hierarchical_kernel.model.layers import HKTAttention
 
