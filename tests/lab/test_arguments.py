@@ -114,9 +114,8 @@ def test_methods_of_a_class_itself_are_checked_as_well():
 
 
 def test_a_class_stays_one_class():
-    from derived.papers.stochastic_approximation.data import Mixture
-
     from derived.papers.hierarchical_kernel.model.layers import HKTAttention
+    from derived.papers.stochastic_approximation.data import Mixture
 
     assert hierarchical_kernel.HKTAttention is HKTAttention
     assert stochastic_approximation.Mixture is Mixture
