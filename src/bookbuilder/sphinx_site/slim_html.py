@@ -70,7 +70,7 @@ mask: var(--icon) center / contain no-repeat; vertical-align: -0.125em; }
 
 def use_theme(app: Sphinx, config: Config) -> None:
     """Put the book's templates before the theme's, and its page of search in place of Sphinx's."""
-    config.templates_path.append(str(Path(__file__).parents[1] / "theme"))
+    config.templates_path.append(str(Path(__file__).parents[1] / "layouts"))
     config.html_additional_pages = {**config.html_additional_pages, "search": "search.html"}
 
 
