@@ -91,7 +91,7 @@ def faults(numbers: dict[str, list[int]], file: dict) -> list[str]:
             found.append(
                 f"{key}: {number}, raised from {lowest}; say under `why` what for, and what was deleted for it"
             )
-        if ceiling and number > ceiling[0] and (": " in key or lowest <= ceiling[0]):
+        if ceiling and number > ceiling[0] and lowest <= ceiling[0]:  # it binds once it was reached
             found.append(f"{key}: {number}, and the ceiling is {ceiling[0]}")
     return found + [f"{key}: is counted no more; run: {REWRITE}" for key in file["numbers"] if key not in numbers]
 

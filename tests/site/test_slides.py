@@ -18,8 +18,8 @@ def words(tag) -> str:
 
 
 @pytest.mark.parametrize("minutes", LENGTHS)
-def test_each_proved_statement_on_a_slide_has_its_proof_in_the_note(chapters, site, minutes):
-    for page in chapters:
+def test_each_proved_statement_on_a_slide_has_its_proof_in_the_note(first_drafts, site, minutes):
+    for page in first_drafts:
         proofs = {fold["id"].removeprefix("proof-"): fold for fold in page.article.select("details.proof-fold[id]")}
         assert len(proofs) > 5, page.name
         shown = 0

@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 EDITS = {
     "ols_attention": ("factor = 2.0", "factor = -1.5"),
     "signal_propagation": ("alpha = 0.5", "alpha = 0.25"),
-    "homogenized": ("n, d = 4, 24", "n, d = 4, 16"),
+    "homogenized": ("    shared = True", "    shared = False"),
     "sinkhorn": ("temperature = 1.0", "temperature = 0.5"),
     "hierarchical_kernel": ("[0.5, 0.3, 0.2]", "[1.0, 0.0, 0.0]"),
     "stochastic_approximation": ("w = [0.3, 0.7]", "w = [0.5, 0.5]"),
-    "in_place_ttt": ("chunk = 2", "chunk = 3"),
-    "cactus": ("delta = 0.1", "delta = 0.4"),
+    "in_place_ttt": ('"abcabcabc", 2', '"abcabcabc", 3'),
+    "cactus": ("delta = 1 / 16", "delta = 1 / 4"),
     "task_ecologies": ("beta = 0.3", "beta = 0.4"),
     "geometric_tax": ("wrong = 1", "wrong = 3"),
 }

@@ -68,6 +68,11 @@ class Chapter:
         return self.facts["paper"]["title"]
 
     @property
+    def summary(self) -> str:
+        """The anchor of the chapter's summary."""
+        return "in-short" if "In short" in self.sections else "in-ten-minutes"
+
+    @property
     def rows(self) -> list[Row]:
         return self.finding["rows"]
 

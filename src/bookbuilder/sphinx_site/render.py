@@ -42,6 +42,7 @@ SOURCES = (
     "_config.yml",
     "results",
     "src/derived",
+    "src/bookbuilder",
     "notebooks",
     "tests/papers",
     "pyproject.toml",

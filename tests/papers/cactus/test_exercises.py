@@ -9,7 +9,6 @@ import torch
 
 from derived.lab.exercises import judged
 from derived.papers.cactus.exercises import EXERCISES, P, Q
-from derived.papers.cactus.model import exact, rules, theory
 
 
 def said(label, answer, part=None):
@@ -85,24 +84,6 @@ def test_a_counterexample_names_point_value_and_bound():
 def test_a_rounded_rule_is_told_how_far_off_it_is():
     found = said("cac-ex-rule", lambda q_n, delta: round(min(q_n + (2 * delta * q_n * (1 - q_n)) ** 0.5, 1), 4))
     assert " 2 delta, by " in found
-
-
-@pytest.mark.parametrize(
-    ("label", "answer", "name"),
-    [
-        ("cac-ex-rule", theory.gamma_cactus, "gamma_cactus"),
-        ("cac-ex-rule", lambda q, d: rules.Cactus(d).gamma(q, q), "Cactus"),
-        (
-            "cac-ex-law",
-            lambda p, q, d: exact.output_law(torch.tensor(p), torch.tensor(q), rules.Cactus(d)),
-            "output_law",
-        ),
-    ],
-)
-def test_the_packages_own_is_refused(label, answer, name):
-    found = said(label, answer)
-    assert "the package's own" in found
-    assert name in found
 
 
 def test_the_law_by_hand_is_the_one_of_the_text():
