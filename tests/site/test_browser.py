@@ -420,7 +420,6 @@ def unfold_a_solution(page) -> None:
 def move_explorers(page, name: str) -> None:
     """Press each slider of each explorer once."""
     boxes = page.locator(".explorer")
-    assert boxes.count(), f"{name} has no explorer"
     for box in (boxes.nth(index) for index in range(boxes.count())):
         box.scroll_into_view_if_needed()
         page.wait_for_function("(box) => box.dataset.ready", arg=box.element_handle())

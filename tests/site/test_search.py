@@ -74,13 +74,6 @@ def test_words_as_a_reader_types_them_find_a_place_before_pages_of_evidence(page
     assert not shown[0].startswith("Evidence")
 
 
-def test_a_refuted_reading_or_a_name_of_the_package_comes_first_only_where_it_is_what_was_typed(page):
-    assert "refuted" not in search(page, "optimal transport")[0]
-    assert "Function" in search(page, "ListOps")[0]
-    assert "Function" not in search(page, "Lorenz")[0]
-    assert any("What we got wrong" in text for text in search(page, "errata")[:5])
-
-
 def test_where_no_place_has_all_words_the_count_says_so(page):
     search(page, "attention xyzzyplugh")
     assert page.inner_text(".found-count").startswith("No place has all of these words")

@@ -238,8 +238,8 @@ def test_downloads_are_whole(site: Path, chapters):
     assert len(list((site / "downloads").glob("*.whl"))) == 1
 
 
-def test_every_explorer_has_ten_stops_a_slider_a_still_and_the_colours_of_the_page(site, chapters):
-    for page in chapters:
+def test_every_explorer_has_ten_stops_a_slider_a_still_and_the_colours_of_the_page(site, first_drafts):
+    for page in first_drafts:
         boxes = page.article.select(".explorer")
         for box in boxes:
             figure, still = ((site / page.name).parent / url for url in (box["data-figure"], box.noscript.img["src"]))
