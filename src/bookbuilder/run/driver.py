@@ -117,7 +117,7 @@ def chapter_key(repo: Repo, slug: str, parameters: dict[str, Any]) -> str:
     except SyntaxError as error:
         file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
         raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
-    scripts = [script for path in imports if (script := path.with_suffix(".js")).is_file()]  # what explorers compute
+    scripts = sorted({script for path in imports for script in path.parent.glob("*.js")})  # what explorers compute
     builder = [PACKAGE_ROOT.parent / "bookbuilder" / name for name in BUILDER]
     parts = [
         json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
