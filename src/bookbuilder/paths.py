@@ -71,7 +71,7 @@ class Repo:
 
     def essays(self) -> list[str]:
         """The book's own pages that are notebooks and run as chapters do."""
-        return [page for part in self._contents().parts for page in part.pages if self.is_essay(page)]
+        return [page for part in self._contents().parts for page in part.tree() if self.is_essay(page)]
 
     def _contents(self) -> "Contents":
         from bookbuilder import contents  # which needs this module's errors
