@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 
 from bookbuilder.chapter_pages import pages
-from bookbuilder.index_pages import notation, reference, welcome
+from bookbuilder.index_pages import glossary, reference, welcome
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 
@@ -26,16 +26,13 @@ def fill(
         if card.picture:
             welcome.draw(card, build / "extra" / welcome.FOLDER)
     (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
-    symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     named = [(chapter.slug, chapter.name) for chapter in chapters]
     reference.write(root, stage, named)
     fragments = {
         "<!-- first -->": welcome.first(root, cards, executed),
         "<!-- cards -->": welcome.shelf(cards),
         "<!-- counts -->": welcome.counts(cards),
-        "<!-- glossary -->": notation.glossary(root, executed),
-        "<!-- letters -->": notation.shared(symbols),
-        "<!-- notation -->": notation.notation(symbols),
+        "<!-- glossary -->": glossary.glossary(root, executed),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),
