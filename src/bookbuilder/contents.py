@@ -13,18 +13,15 @@ FIRST = "book/intro"  # the page before all parts
 
 
 class Words(yaml_io.Shape):
-    """A chapter: the sentence that surprises, the name of its picture, what the paper claims, and whether it holds and
-    how sure that is."""
+    """What the opening of a chapter says, and the name of its picture."""
 
-    surprise: str = ""
-    picture: str = ""
-    claims: str = ""
-    holds: str = ""
     name: str = ""  # in the sidebar
-    read: str = ""  # what of the paper could be read; with it the chapter has the opening of ``pages.opening``
+    read: str = ""  # what of the paper could be read
+    surprise: str = ""  # the finding in one sentence, without maths, since a shared link shows it too
     says: str = ""  # the paper says
-    found: str = ""  # we found
+    found: str = ""  # we found, beginning with what could be judged
     means: str = ""  # what it means for a reader
+    picture: str = ""  # a figure of the chapter; the first one if empty
 
 
 ENTRY = {  # of a new chapter, to be written by its author
@@ -86,8 +83,8 @@ def _check(chapters: Sequence[str], slugs: Iterable[str], where: str) -> None:
         raise UserError(f"{where}: the book has no chapter {unknown[0]}; it has {', '.join(chapters)}")
 
 
-def add(root: Path, slug: str, claims: str) -> None:
-    """Enter a chapter last, with the sentence that the paper claims; the rest of the file stays as it is written."""
+def add(root: Path, slug: str) -> None:
+    """Enter a chapter last; the rest of the file stays as it is written."""
     if slug in read(root).chapters:
         raise UserError(f"{FILE}: it names {slug} already; remove the entry, or take another name")
     lines = (root / FILE).read_text("utf-8").splitlines()
@@ -97,6 +94,5 @@ def add(root: Path, slug: str, claims: str) -> None:
     end = next((at for at in range(start, len(lines)) if lines[at][:1] not in ("", " ", "#")), len(lines))
     while end > start and not lines[end - 1].startswith(" "):  # what stands before the next key belongs to that
         end -= 1
-    words = {"claims": claims} | ENTRY
-    lines[end:end] = [f"  {slug}:", *(f"    {name}: {text}" for name, text in words.items())]
+    lines[end:end] = [f"  {slug}:", *(f"    {name}: {text}" for name, text in ENTRY.items())]
     write_whole(root / FILE, "\n".join(lines) + "\n")

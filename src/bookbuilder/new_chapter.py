@@ -13,7 +13,6 @@ from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError, write_whole
 
 SLUG, TITLE, LETTERS = "new_paper", "New paper", "NEW"  # in the names and texts of the template
-CLAIM = "What the paper claims, in one sentence."
 LONGEST = 40  # letters of a slug
 
 
@@ -42,7 +41,7 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
     existing = [path.relative_to(repo.root) for path in files if path.exists()]
     if existing:
         raise UserError(f"there is a chapter {slug} already ({existing[0]}); take another name")
-    contents.add(repo.root, slug, CLAIM)
+    contents.add(repo.root, slug)
     bibliography, letters = repo.root / "book/references.bib", _letters(repo, slug)
     dashed = slug.replace("_", "-")  # in the names of figures
     for path, text in files.items():

@@ -71,17 +71,17 @@ def test_without_the_file_there_is_one_line(tmp_path):
 
 
 def test_a_chapter_is_entered_last_and_the_rest_stays_as_it_is_written(tmp_path):
-    contents.add(write(tmp_path, BOOK), "mine", "It is so.")
+    contents.add(write(tmp_path, BOOK), "mine")
     words = "".join(f"    {name}: {text}\n" for name, text in contents.ENTRY.items())
-    entered = f"  other: {{}}\n  mine:\n    claims: It is so.\n{words}"
+    entered = f"  other: {{}}\n  mine:\n{words}"
     assert (tmp_path / "book/chapters.yml").read_text() == BOOK.replace("  other: {}\n", entered)
     assert Repo(tmp_path).chapters() == ["toy", "other", "mine"]
     with pytest.raises(UserError, match="it names mine already"):
-        contents.add(tmp_path, "mine", "It is so.")
+        contents.add(tmp_path, "mine")
 
 
 def test_a_chapter_is_not_entered_where_chapters_are_no_block(tmp_path):
     write(tmp_path, CHAPTERS + PARTS)
     with pytest.raises(UserError, match="on a line of its own"):
-        contents.add(tmp_path, "mine", "It is so.")
+        contents.add(tmp_path, "mine")
     assert (tmp_path / "book/chapters.yml").read_text() == CHAPTERS + PARTS

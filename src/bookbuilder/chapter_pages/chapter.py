@@ -10,7 +10,6 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from bookbuilder import contents
 from bookbuilder.chapter_pages import cells, explorer, live_code, numbers, opening, pages
 from bookbuilder.chapter_pages.plain import CARD, ERRATA
 from bookbuilder.ledger.ledger import entered
@@ -31,16 +30,14 @@ def fill(
 ) -> tuple[pages.Chapter, NotebookNode]:
     """Fill in one executed notebook; return what other pages need of it, and the notebook.
 
-    ``said`` has what the card says of the claim and whether it holds, where it is not the notebook's metadata that do.
+    ``said`` has what the opening says.
     """
     notebook = nbformat.read(build / f"executed/notebooks/{slug}.ipynb", as_version=4)
     source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
     finding = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))
     finding["rows"] = entered(Repo(root), finding["rows"])
     _show_parameters(notebook)
-    facts = {"holds": ""} | static(notebook, slug) | said
-    if not facts.get("claim"):
-        raise UserError(unclaimed(slug))
+    facts = static(notebook, slug) | said
     exercises = sum(len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", c.source, re.M)) for c in notebook.cells)
     sections = tuple(heading for cell in notebook.cells for heading in reading.sections(cell))
     name = f"{Repo(root).number(slug)}. {reading.heading(source)}"
@@ -78,11 +75,6 @@ def _show_parameters(notebook: NotebookNode) -> None:
         notebook.cells.remove(injected)
         if parameters is not None:
             parameters.source = injected.source.removeprefix("# Parameters\n").rstrip()
-
-
-def unclaimed(slug: str) -> str:
-    """The line about a chapter that does not say what its paper claims."""
-    return f"{slug}: say in a sentence what the paper claims: in {contents.FILE}, `claims` of {slug}"
 
 
 def static(notebook: Mapping[str, Any], slug: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from bs4 import BeautifulSoup
 from markupsafe import Markup
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -41,15 +40,6 @@ def placeholder(figure: dict[str, Any], vendor_url: str, name: str, files_url: s
         'data-figure="{files}.js" style="--explorer-height: {height}px">\n<p class="explorer-fallback">{alt}</p>\n'
         '<noscript><img class="explorer-still" src="{files}.svg" alt="Its first view."></noscript>\n</div>'
     ).format(name=name, alt=alt, url=vendor_url, files=files_url, height=int(layout.get("height") or 420))
-
-
-def again(html: str) -> str:
-    """Repeat an explorer at a second place of its page; both load the same figure."""
-    box = BeautifulSoup(html, "html.parser").select_one(".explorer")
-    name = box["id"]
-    box["id"] = f"{name}-again"
-    way = Markup('<p class="explorer-again">The same explorer is <a href="#{}">further down</a>.</p>').format(name)
-    return f'<div class="explorer-lifted">\n{box}\n{way}\n</div>'
 
 
 def script(figure: dict[str, Any], file: str) -> str:

@@ -67,11 +67,6 @@ class Chapter:
         return self.facts["paper"]["title"]
 
     @property
-    def summary(self) -> str:
-        """The anchor of the chapter's summary."""
-        return "in-short" if "In short" in self.sections else "in-ten-minutes"
-
-    @property
     def rows(self) -> list[Row]:
         return self.finding["rows"]
 
@@ -200,28 +195,21 @@ PICTURE = "<!-- picture -->"  # where the opening's picture goes
 
 
 def card(chapter: Chapter) -> str:
-    """Write the head of a chapter: paper, claim, prerequisites, cost, verdicts, links, command. MyST.
-
-    Where the chapter says what it ``read``: what was read, the surprise, a place for the picture, three lines, the
-    verdicts on the paper's claims, and the rest in a fold.
-    """
+    """Write the head of a chapter: what was read, the surprise, a place for the picture, three lines, the verdicts on
+    the paper's claims, and the rest in a fold. MyST."""
     values = {
         "chapter": chapter,
         "groups": grouped(chapter.rows),
-        "failing": [row for row in headlines(chapter.rows) if group(row) in THEIRS and row["verdict"] == "fails"],
         "hardware": hardware(chapter.finding["records"]),
         "longest": longest(chapter.finding["records"]),
         "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
     }
-    opens = "read" in chapter.facts
-    top, bottom = html("opening.html" if opens else "card.html", **values).split("<!-- citation -->")
+    top, bottom = html("opening.html", **values).split("<!-- citation -->")
+    first, rest = top.split(PICTURE)
     paper = chapter.facts["paper"]
     arxiv = f" · [arXiv:{paper['arxiv']}](https://arxiv.org/abs/{paper['arxiv']})" if paper.get("arxiv") else ""
     cited = f"{{cite:p}}`{paper['bibkey']}`{arxiv}\n\n{raw(bottom)}"
-    if opens:
-        first, rest = top.split(PICTURE)
-        return f"{raw(first)}\n\n{PICTURE}\n\n{raw(rest)}\n\n{cited}"
-    return f"{raw(top)}\n\n{cited}"
+    return f"{raw(first)}\n\n{PICTURE}\n\n{raw(rest)}\n\n{cited}"
 
 
 def longest(records: list[dict[str, Any]]) -> dict[str, Any] | None:

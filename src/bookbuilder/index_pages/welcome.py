@@ -1,7 +1,6 @@
 """Writes the welcome page: the question beside moving tokens, a line for each chapter, counts of verdicts.
 
-picture   a figure of an executed chapter: the one that book/chapters.yml names, else the first of "In ten minutes", or
-          the first of all
+picture   a figure of an executed chapter: the one that book/chapters.yml names, else its first
 cards     pictures as PNG files for links that are shared
 sphere    the places of the explorer that plays, as bytes: right, up and front from -1 to 1
 """
@@ -61,35 +60,26 @@ class Card(NamedTuple):
 
 
 def card_words(written: Contents, slug: str) -> dict[str, str]:
-    """Find what a chapter's card says of its claim."""
-    words = written.chapters[slug]
-    named = {"claim": words.claims or words.says, "holds": words.holds}
-    if words.read:
-        named |= words.model_dump(include={"read", "surprise", "says", "found", "means"})
-    return {name: text for name, text in named.items() if text}
+    """What a chapter's opening says, from book/chapters.yml."""
+    return written.chapters[slug].model_dump(include={"read", "surprise", "says", "found", "means"})
 
 
-def figures(notebook: NotebookNode) -> Iterator[tuple[str, str, Picture]]:
-    """Yield each figure of an executed notebook with its name and its section."""
-    section = ""
+def figures(notebook: NotebookNode) -> Iterator[tuple[str, Picture]]:
+    """Yield each figure of an executed notebook with its name."""
     for cell in notebook.cells:
-        section = (reading.sections(cell) or [section])[-1]
         for output in cell.get("outputs", []):
             alt = output.get("metadata", {}).get(SVG, {}).get("alt", "")
             if alt:
                 name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
-                yield name, section, Picture("".join(output["data"][SVG]), " ".join(alt.split()))
+                yield name, Picture("".join(output["data"][SVG]), " ".join(alt.split()))
 
 
 def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | None:
     """Choose the figure that represents a chapter; raise UserError if ``wanted`` names none."""
     found = list(figures(notebook))
-    if wanted and wanted not in [name for name, *_ in found]:
+    if wanted and wanted not in [name for name, _ in found]:
         raise UserError(f"{contents.FILE}: {slug} has no figure {wanted}")
-    chosen = [each for name, _, each in found if name == wanted]
-    chosen += [each for _, section, each in found if section in reading.SHORT]
-    chosen += [each for *_, each in found]
-    return chosen[0] if chosen else None
+    return next((each for name, each in found if name == wanted or not wanted), None)
 
 
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
@@ -99,9 +89,10 @@ def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, No
     for chapter in chapters:
         notebook, words = notebooks[chapter.slug], by_hand[chapter.slug]
         shown = picture(chapter.slug, notebook, words.picture)
-        surprise = words.surprise or chapter.facts["claim"]
         heading = reading.heading(notebook)
-        found.append(Card(Repo(root).number(chapter.slug), chapter, heading, words.name or heading, surprise, shown))
+        found.append(
+            Card(Repo(root).number(chapter.slug), chapter, heading, words.name or heading, words.surprise, shown)
+        )
     return found
 
 

@@ -1,10 +1,7 @@
 """Finds the evidence for each claim of a chapter: statement, run, figures, tests and records.
 
-rests       the labels of the statements that decide a claim: the one whose check cell does (``on_page``), the one whose
-            proof it names, and those under which the notebook's metadata lists it,
-            ``derived: {"rests": {"label": "OLS-1.a OLS-1.b"}}``
-alone       why a claim rests on no statement: ``derived: {"alone": {"a clock": "OLS-20"}}``, or the reason of a claim
-            that could not be run
+rests       the labels of the statements that decide a claim: the one whose check cell does (``on_page``), and the one
+            whose proof it names
 run         the cell that runs a claim's experiment, ``name = run(Experiment)``
 decided     the label of the statement whose check cell decides a claim
 figure      a figure whose cell reads the name of such a run
@@ -16,7 +13,7 @@ place       ``claims/<slug>.html#<id>``
 import ast
 import functools
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,7 +47,6 @@ class Evidence:
 
     entry: Entry
     rests: tuple[Statement, ...]
-    alone: str
     decided: str
     seen: Seen | None
     source: Defined | None
@@ -75,8 +71,7 @@ class Evidence:
 
 def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str]]:
     """Group the claims by the statement on which they rest."""
-    said = notebook["metadata"].get("derived", {}).get("rests", {})
-    found = {label: ids.split() for label, ids in said.items()}
+    found: dict[str, list[str]] = {}
     for claim, fields in notebook_claims.decided(notebook).items():
         if claim not in found.setdefault(fields["label"], []):
             found[fields["label"]].append(claim)
@@ -84,50 +79,6 @@ def resting(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, list[str
         if row["headline"] and row["proof"] and row["id"] not in found.setdefault(row["proof"], []):
             found[row["proof"]].append(row["id"])
     return found
-
-
-def alone(notebook: dict[str, Any], rows: Sequence[Row]) -> dict[str, str]:
-    """Read, by claim, why it rests on no statement."""
-    checked = notebook_claims.decided(notebook)
-    unseen = {row["id"]: row["reason"] for row in rows if not row["experiment"] and row["id"] not in checked}
-    said = notebook["metadata"].get("derived", {}).get("alone", {})
-    return unseen | {claim: why for why, ids in said.items() for claim in ids.split()}
-
-
-def faults(notebook: dict[str, Any], rows: Sequence[Row]) -> list[str]:
-    """One line per claim that rests on no statement without a reason, and per unknown name."""
-    labels, ids = {each.label for each in statements(notebook)}, [row["id"] for row in rows if row["headline"]]
-    on, off = resting(notebook, rows), alone(notebook, rows)
-    resting_ones = {claim for claims in on.values() for claim in claims}
-    named = dict.fromkeys([*(claim for claims in on.values() for claim in claims), *off])
-    said = {
-        claim for text in notebook["metadata"].get("derived", {}).get("alone", {}).values() for claim in text.split()
-    }
-    found = _unknown(on, labels) + [
-        f"its metadata name {claim}, which is no claim" for claim in named if claim not in ids
-    ]
-    found += [
-        f"claim {claim} rests on a statement and says why it rests on none"
-        for claim in ids
-        if claim in resting_ones & said
-    ]
-    return found + _loose(claim for claim in ids if claim not in named)
-
-
-def known(notebook: dict[str, Any], claims: Sequence[str]) -> list[str]:
-    """One line per fault of this kind that can be known before a run; the claims say nothing themselves."""
-    on, off = resting(notebook, ()), alone(notebook, ())
-    labels, named = {each.label for each in statements(notebook)}, {*off, *(id for ids in on.values() for id in ids)}
-    return _unknown(on, labels) + _loose(id for id in claims if id not in named)
-
-
-def _unknown(on: Iterable[str], labels: Container[str]) -> list[str]:
-    return [f"claims rest on {label}, which is no statement of the page" for label in on if label not in labels]
-
-
-def _loose(claims: Iterable[str]) -> list[str]:
-    told = 'rests on no statement; name one in the metadata\'s "rests", or in "alone" say why'
-    return [f"claim {claim} {told}" for claim in claims]
 
 
 # The notebook ---------------------------------------------------------------------------------------------------------
@@ -228,7 +179,7 @@ def gather(
     """Collect the evidence of every claim of a chapter, in the order of its entries."""
     rows = [entry.row for entry in entries]
     stated = statements(notebook)
-    on, off, decided = resting(notebook, rows), alone(notebook, rows), notebook_claims.decided(notebook)
+    on, decided = resting(notebook, rows), notebook_claims.decided(notebook)
     shown, defined = seen(notebook["cells"]), sources(root, slug)
     by_label, by_name = tests(root, slug), tests_naming(root, slug, [*defined])
     found = []
@@ -242,7 +193,6 @@ def gather(
             Evidence(
                 entry,
                 rests,
-                "" if rests else off.get(claim, ""),
                 decided[claim]["label"] if claim in decided else "",
                 shown.get(experiment),
                 defined.get(experiment),

@@ -1,69 +1,44 @@
-"""Checks the form of a chapter of the second edition, one line per fault.
+"""Checks the form of a chapter, one line per fault.
 
-A notebook whose metadata says ``derived.edition: 2`` is held to all of it. Any other is built as it is.
+A notebook whose metadata says ``derived.edition: 3`` is held to all of it. Any other is built as it is.
 """
 
 import itertools
-import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 from docutils.nodes import make_id
 
-from bookbuilder.notebook import claim_ids, evidence
 from bookbuilder.notebook.reading import sections
 from bookbuilder.notebook.statements import RESULTS, proved, statements, tests
 
-SECTIONS = ("In ten minutes", "The question", "Setup", "Derivation", "Mechanism", "Experiments")
-SECTIONS += ("What breaks it", "Claims", "Exercises", "Take-away")
-SECOND_DRAFT = ("In short", "The question", "The paper's claims", "Take-away")  # sections of edition 3
-BOXES = 3  # results in "In ten minutes"
-FIRST = 8  # claims in plain words
+SECTIONS = ("In short", "The question", "The paper's claims", "Take-away")
 MEDIAN_LINES, MOST_LINES = 5, 25
 
 
 def is_strict(notebook: dict[str, Any]) -> bool:
-    """Tell whether a notebook declares the second edition."""
-    return notebook["metadata"].get("derived", {}).get("edition", 1) >= 2
-
-
-def is_second_draft(notebook: dict[str, Any]) -> bool:
-    """Tell whether a notebook has the shape of the second draft: an opening, a summary, and one story."""
+    """Tell whether a notebook declares the shape of the book's chapters: an opening, a summary, and one story."""
     return notebook["metadata"].get("derived", {}).get("edition", 1) >= 3
 
 
-def faults(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]] | None = None) -> list[str]:
-    """One line per fault of a strict chapter's source notebook and rows of the ledger, of the source alone before it
-    ran."""
+def faults(root: Path, slug: str, notebook: dict[str, Any]) -> list[str]:
+    """One line per fault of a strict chapter's source notebook."""
     if not is_strict(notebook):
         return []
-    found = [*_sections(notebook), *_facts(notebook), *_cells(notebook), *_figures(notebook)]
-    found += _statements(root, slug, notebook)
-    if is_second_draft(notebook):
-        found += _opening(notebook)
-    else:
-        found += _boxes(notebook)
-        found += evidence.known(notebook, claim_ids.bare(root, slug)) if rows is None else _first_claims(rows)
-    return [f"{slug}: {fault}" for fault in found]
-
-
-def check(root: Path, slug: str, notebook: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
-    """One line per fault of a strict chapter, and per claim that rests on nothing."""
-    resting = evidence.faults(notebook, rows) if is_strict(notebook) and not is_second_draft(notebook) else []
-    return faults(root, slug, notebook, rows) + [f"{slug}: {fault}" for fault in resting]
+    found = [*_sections(notebook), *_opening(notebook), *_facts(notebook), *_cells(notebook), *_figures(notebook)]
+    return [f"{slug}: {fault}" for fault in found + _statements(root, slug, notebook)]
 
 
 def _sections(notebook: dict[str, Any]) -> list[str]:
     """Check sections and their order; a heading may be longer, such as "Derivation: the layer", and others may come
     between."""
     there = [heading for cell in notebook["cells"] for heading in sections(cell)]
-    wanted = SECOND_DRAFT if is_second_draft(notebook) else SECTIONS
-    places = [next((at for at, words in enumerate(there) if words.startswith(name)), None) for name in wanted]
-    missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
+    places = [next((at for at, words in enumerate(there) if words.startswith(name)), None) for name in SECTIONS]
+    missing = [name for name, place in zip(SECTIONS, places, strict=True) if place is None]
     if missing:
         return [f"it lacks the section{'s' if len(missing) > 1 else ''} {', '.join(missing)}"]
-    return [] if places == sorted(places) else [f"its sections are not in the order {', '.join(wanted)}"]
+    return [] if places == sorted(places) else [f"its sections are not in the order {', '.join(SECTIONS)}"]
 
 
 def _opening(notebook: dict[str, Any]) -> list[str]:
@@ -71,13 +46,6 @@ def _opening(notebook: dict[str, Any]) -> list[str]:
     before = itertools.takewhile(lambda cell: not sections(cell), notebook["cells"])
     shown = [cell for cell in before if "opening" in cell["metadata"].get("tags", [])]
     return [] if len(shown) == 1 else [f"{len(shown)} cells before its first section are tagged opening; one is wanted"]
-
-
-def _boxes(notebook: dict[str, Any]) -> list[str]:
-    text = "\n\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
-    short = re.search(r"^## +In ten minutes *$(.*?)(?=^## |\Z)", text, re.S | re.M)
-    boxes = len(re.findall(r"^[`:]{3,}\{admonition\}", short[1], re.M)) if short else 1
-    return [] if 1 <= boxes <= BOXES else [f'"In ten minutes" has {boxes} boxed results; one to three are wanted']
 
 
 def _facts(notebook: dict[str, Any]) -> list[str]:
@@ -122,14 +90,4 @@ def _statements(root: Path, slug: str, notebook: dict[str, Any]) -> list[str]:
             lacks += [] if each.label in tested else ["test"]
         if lacks:
             found.append(f"{each.name} lacks its {', '.join(lacks)}")
-    return found
-
-
-def _first_claims(rows: list[dict[str, Any]]) -> list[str]:
-    first = [row for row in rows if row["headline"] and row["plain"]]
-    found = [
-        f"claim {row['id']} has a value and no unit" for row in first if row["value"] is not None and not row["unit"]
-    ]
-    if not 1 <= len(first) <= FIRST:
-        found.append(f"{len(first)} claims are told in plain words; one to {FIRST} are wanted")
     return found

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 SECONDS = {"word": 0.3, "inline": 2.0, "display": 15.0, "proof": 60.0, "code": 3.0}
-SHORT = ("In short", "In ten minutes")  # headings of a chapter's summary
+SHORT = "In short"  # the heading of a chapter's summary
 UNREAD = {"solution", "remove-cell"}
 HIDDEN = {"remove-input", "hide-input", "hide-cell", "parameters", "injected-parameters"}
 
@@ -100,4 +100,4 @@ def _end_of_short(cells: Sequence[dict[str, Any]]) -> int | None:
     """Return the number of pieces before the section that follows the summary."""
     starts = [(place, heading) for place, cell in enumerate(cells) for heading in sections(cell)]
     ends = [place for place, _ in starts[1:]] + [len(cells)]
-    return next((end for (_, heading), end in zip(starts, ends, strict=False) if heading in SHORT), None)
+    return next((end for (_, heading), end in zip(starts, ends, strict=False) if heading == SHORT), None)

@@ -43,7 +43,6 @@ BUILDER = (
     "notebook/notebook_claims.py",
     "notebook/statements.py",
 )  # findings pass these
-BUILDER_ONLY = ("rests", "alone")  # of a notebook's metadata "derived"
 NUMBERS = (float, int, type(None))  # of a row of the ledger
 TELL_EVERY = 60  # seconds between two lines about a chapter that is running
 
@@ -120,7 +119,7 @@ def chapter_key(repo: Repo, slug: str, parameters: dict[str, Any]) -> str:
     scripts = sorted({script for path in imports for script in path.parent.glob("*.js")})  # what explorers compute
     builder = [PACKAGE_ROOT.parent / "bookbuilder" / name for name in BUILDER]
     parts = [
-        json.dumps([notebook["cells"], _for_cells(notebook["metadata"])], sort_keys=True),
+        json.dumps([notebook["cells"], notebook["metadata"]], sort_keys=True),
         file_hash([*imports, *scripts, *builder], PACKAGE_ROOT.parent),
         file_hash(results, repo.root),
         json.dumps(pinned.state(slug)),
@@ -152,15 +151,6 @@ def _damaged(repo: Repo, slug: str) -> list[str]:
         for place in sorted((repo.root / "results" / slug).glob("*/[!.]*/"))
         if intact.contents(place) is None
     ]
-
-
-def _for_cells(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata on which a run can depend, without what only the builder reads."""
-    if "derived" not in metadata:
-        return metadata
-    return metadata | {
-        "derived": {name: fact for name, fact in metadata["derived"].items() if name not in BUILDER_ONLY}
-    }
 
 
 def read_notebook(repo: Repo, slug: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, welcome
 from bookbuilder.ledger import changes
-from bookbuilder.ledger.ledger import check_columns, foreign
+from bookbuilder.ledger.ledger import foreign
 from bookbuilder.notebook import form, lectures
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError
@@ -45,9 +45,6 @@ def stage(
         _check_inputs(root, build, slug)
     target = _copy(root, build, slugs)
     extra = _stage_extra(root, build, slugs)
-    faults = [fault for slug in slugs for fault in _faults(root, build, slug)]
-    if faults:
-        raise UserError("\n".join(faults))
     written = contents.read(root)
     filled = [
         chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.card_words(written, slug))
@@ -77,7 +74,7 @@ def stage(
 def known(repo: Repo, slugs: list[str]) -> list[str]:
     """One line per fault of chapters that can be known before they run; a run of minutes is not spent to tell it."""
     bibliography, found = (repo.root / "book/references.bib").read_text("utf-8"), foreign(repo, slugs)
-    by_hand = partial(welcome.card_words, contents.read(repo.root))
+    written = contents.read(repo.root)
     for slug in slugs:
         notebook = read_notebook(repo, slug)
         for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, repo.root, slug)):
@@ -86,8 +83,9 @@ def known(repo: Repo, slugs: list[str]) -> list[str]:
             except UserError as error:
                 found.append(str(error))
         facts = notebook["metadata"].get("derived") or {}
-        if not (facts | by_hand(slug)).get("claim"):
-            found.append(chapter.unclaimed(slug))
+        silent = [name for name, text in welcome.card_words(written, slug).items() if not text]
+        if silent and form.is_strict(notebook):
+            found.append(f"{slug}: {contents.FILE} lacks its {', '.join(silent)}")
         key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")
@@ -105,14 +103,6 @@ def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
     (target / "claims").mkdir()
     _stage_toc(root, target / "book/_toc.yml", slugs)
     return target
-
-
-def _faults(root: Path, build: Path, slug: str) -> list[str]:
-    """One line per fault of a chapter of the second edition."""
-    source = nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4)
-    rows = json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"]
-    check_columns(slug, rows)
-    return form.check(root, slug, source, rows)
 
 
 def _check_inputs(root: Path, build: Path, slug: str) -> None:

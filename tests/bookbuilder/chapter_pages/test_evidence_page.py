@@ -34,7 +34,7 @@ def test_the_papers_claims_come_first_and_all_can_be_filtered():
         ROW | {"changed": [], "expected": "holds", "id": claim, "source": source, "verdict": verdict}
         for claim, source, verdict in (("T-1", "ours", "holds"), ("T-2", "repo", "fails"), ("T-3", "paper", "holds"))
     ]
-    found = [Evidence(Entry(row, [], []), (), "it is ours", "", None, None, (), {}) for row in rows]
+    found = [Evidence(Entry(row, [], []), (), "", None, None, (), {}) for row in rows]
     chapter = Chapter("toy", {"paper": {"title": "A toy"}}, {}, 0, {}, Minutes(1, 2), (), "1. Toy")
     page = BeautifulSoup(pages.evidence(chapter, found, set(), {}, "", ""), "html.parser")
     shown = [(each["data-claim"], each["data-group"], each["data-verdict"]) for each in page.select("[data-text]")]
@@ -49,7 +49,7 @@ def test_a_test_is_shown_of_each_statement_and_of_those_that_no_claim_rests_on(t
     """The foot of a statement links its tests, whether a claim rests on it or not."""
     theorem = "```{{prf:theorem}} A title\n:label: {}\nIt is so.\n```"
     cells = [new_markdown_cell(theorem.format(label)) for label in ("t-claimed", "t-alone")]
-    notebook = new_notebook(cells=cells, metadata={"derived": {"rests": {"t-claimed": "T-1"}}})
+    notebook = new_notebook(cells=cells, metadata={"derived": {}})
     tests = "".join(f'def test_{name}():\n    "`t-{name}`"\n\n\n' for name in ("claimed", "alone", "other"))
     for name, text in {"book/references.bib": "", "tests/papers/toy/test_one.py": tests}.items():
         (tmp_path / name).parent.mkdir(parents=True)
@@ -58,7 +58,7 @@ def test_a_test_is_shown_of_each_statement_and_of_those_that_no_claim_rests_on(t
         (tmp_path / folder).mkdir(parents=True)
     nbformat.write(notebook, tmp_path / "notebooks/toy.ipynb")
     facts = {"paper": {"title": "A toy", "bibkey": "toy"}}
-    rows = [ROW | {"id": "T-1", "changed": [], "expected": "holds"}]
+    rows = [ROW | {"id": "T-1", "proof": "t-claimed", "changed": [], "expected": "holds"}]
     chapter = Chapter("toy", facts, {"rows": rows, "records": []}, 0, {}, Minutes(1, 2), (), "1. Toy")
     staged, index = evidence.write(tmp_path, tmp_path / "stage", chapter, notebook, "")
     assert [[row["id"] for row in each["claims"]] for each in index] == [["T-1"], []]

@@ -41,8 +41,7 @@ def chapter(
     """A chapter of the book."""
     facts = {
         "paper": {"title": f"A {slug}", "authors": "A", "arxiv": "1", "bibkey": "a1"},
-        "claim": "$x$ <is> y.",
-        "holds": "Yes.",
+        **{"read": "All of it.", "surprise": "So.", "says": "$x$ <is> y.", "found": "Yes.", "means": "If a, do b."},
     }
     facts |= {"prerequisites": ["p"], "objectives": ["o"]}
     links = {
@@ -115,32 +114,23 @@ def test_search_text_is_what_a_reader_types():
     assert 'data-text="ols-1  forward pass is $\\hat y$"' in text
 
 
-def test_the_card_counts_the_claims_of_paper_and_code_and_ours_apart():
+def test_the_opening_counts_the_claims_of_paper_and_code():
     rows = [row("A"), row("C", "fails", source="repo"), row("O", source="ours"), row("P", source="ours")]
     soup = BeautifulSoup(pages.card(chapter(*rows)), "html.parser")
     chips = [pill.parent.parent.get_text().strip() for pill in soup.select(".verdict")]
     assert chips == ["the paper: ✓ 1 holds", "its code: ✗ 1 fails"]
-    assert soup.select_one(".glance-others").get_text() == "this book: 2 hold"
 
 
-def test_the_card_says_what_is_claimed_whether_it_holds_and_lists_each_claim_that_fails():
-    rows = [
-        row("A"),
-        row("B", "fails", plain="B is so."),
-        row("C", "fails", source="repo"),
-        row("O", "fails", source="ours"),
+def test_the_opening_says_what_was_read_the_surprise_and_three_lines():
+    text = pages.card(chapter(row("A")))
+    above, below = text.split(pages.PICTURE)
+    assert "All of it." in above
+    assert "So." in above
+    soup = BeautifulSoup(below, "html.parser")
+    assert [line.get_text() for line in soup.select(".opening-lines dt")] == [
+        *("The paper says", "We found", "What it means for you"),
     ]
-    rows += [row(f"D-{n}", "fails", source="digest") for n in range(4)]
-    soup = BeautifulSoup(pages.card(chapter(*rows)), "html.parser")
-    assert [p.b.get_text() for p in soup.select(".glance-claim")] == ["The paper claims", "Does it hold?"]
-    lines = soup.select(".glance-fails li")
-    assert [line.a["href"] for line in lines] == [
-        f"../claims/toy.html#{row['id']}" for row in rows if row["id"] not in "AO"
-    ]
-    assert lines[0].get_text() == "✗ B (the paper): B is so."
-    assert [line.get_text()[:14] for line in lines[1:3]] == ["✗ C (its code)", "(✗) D-0 (the p"]
-    assert soup.select_one(".glance-fails summary").get_text() == "and two more"
-    assert "What fails" not in pages.card(chapter(row("A")))
+    assert_balanced(text)
 
 
 def test_a_tempting_reading_of_ours_is_no_failure():
@@ -372,11 +362,10 @@ def test_an_interval_may_be_open_at_infinity(low, high, shown):
     assert ("<small>[" in text or "<small>(" in text) == bool(shown)
 
 
-def test_the_card_leads_to_the_short_path_and_says_how_long_it_is():
-    text = pages.card(chapter(row("A"), sections=("In ten minutes", "The question", "Take-away"), short=11))
-    assert '11 min for <a href="#in-ten-minutes">the short path</a>, 45 min to read it all' in text
+def test_the_opening_leads_to_the_summary_and_says_how_long_it_is():
+    text = pages.card(chapter(row("A"), short=11))
+    assert '45 min to read, 11 min for <a href="#in-short">the summary</a>' in text
     assert_balanced(text)
-    assert "short path" not in pages.card(chapter(row("A")))
 
 
 def test_records_of_one_machine_tier_and_state_stand_together():

@@ -32,16 +32,10 @@ def notebook(*cells: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A title\n\nwords"), *cells])
 
 
-def section(heading: str) -> nbformat.NotebookNode:
-    return nbformat.v4.new_markdown_cell(f"## {heading}")
-
-
-def test_the_picture_is_the_first_of_the_short_path_unless_another_is_named():
-    short, more = section("In ten minutes"), section("More")
-    chapter = notebook(shown("a", "first"), short, shown("b", "short"), more, shown("c", "c"))
-    assert welcome.picture("toy", chapter).alt == "short"
+def test_the_picture_is_the_first_one_unless_another_is_named():
+    chapter = notebook(shown("a", "first"), shown("b", "b"), shown("c", "c"))
+    assert welcome.picture("toy", chapter).alt == "first"
     assert welcome.picture("toy", chapter, "c").alt == "c"
-    assert welcome.picture("toy", notebook(short, more, shown("c", "late"))).alt == "late"
     assert welcome.picture("toy", notebook()) is None
     with pytest.raises(UserError, match="toy has no figure fig-x"):
         welcome.picture("toy", chapter, "fig-x")
@@ -117,24 +111,6 @@ def test_a_count_leads_to_the_claims_that_it_counts(tmp_path):
     ]
 
 
-def test_what_a_card_says_of_the_claim_is_written_by_hand_where_it_is(tmp_path):
-    written = contents.read(repo(tmp_path, "chapters: {toy: {claims: It is so., holds: It is.}, other: {}}"))
-    assert welcome.card_words(written, "toy") == {"claim": "It is so.", "holds": "It is."}
-    assert welcome.card_words(written, "other") == {}
-
-
-def test_what_the_paper_says_is_its_claim_where_no_other_sentence_is(tmp_path):
-    written = contents.read(repo(tmp_path, "chapters: {toy: {read: All., surprise: So., says: It is so.}}"))
-    words = {"claim": "It is so.", "read": "All.", "surprise": "So.", "says": "It is so."}
-    assert welcome.card_words(written, "toy") == words
-
-
-def test_a_chapter_without_a_sentence_shows_its_claim(tmp_path):
-    root = repo(tmp_path, "chapters: {toy: {}}")
-    [card] = welcome.cards(root, [chapter()], {"toy": notebook()})
-    assert card.surprise == card.chapter.facts["claim"]
-
-
 def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
     said = welcome.shared(tmp_path, cards(tmp_path))["notebooks/toy"]
     picture = {"image": "cards/toy.png", "alt": "What it shows.", "size": (1200, 630)}
@@ -169,7 +145,6 @@ def test_the_spheres_show_their_end_without_scripts_and_hold_every_layer(tmp_pat
 def test_each_chapter_of_the_book_has_a_sentence_without_maths():
     written, slugs = contents.read(ROOT), Repo(ROOT).chapters()
     for slug, words in written.chapters.items():
-        for sentence in (words.surprise, words.claims, words.holds):
-            assert sentence.endswith("."), slug
-            assert not set("$\\{}`") & set(sentence), slug
+        assert words.surprise.endswith("."), slug
+        assert not set("$\\{}`") & set(words.surprise), slug
     assert written.sphere in slugs

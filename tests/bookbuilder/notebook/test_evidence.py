@@ -27,39 +27,14 @@ def row(claim: str, **changes) -> dict:
     return facts | {"headline": True} | changes
 
 
-def notebook(*cells, **facts) -> dict:
+def notebook(*cells) -> dict:
     """A chapter of two theorems, and these cells."""
     stated = [new_markdown_cell(THEOREM.format(label)) for label in ("t-one", "t-two")]
-    return new_notebook(cells=[*stated, *cells], metadata={"derived": facts})
+    return new_notebook(cells=[*stated, *cells], metadata={"derived": {}})
 
 
-def test_a_claim_rests_on_the_proof_that_it_names_and_on_what_the_metadata_say():
-    rows = [row("T-1", proof="t-one"), row("T-2")]
-    found = evidence.resting(notebook(rests={"t-one": "T-2", "t-two": "T-1 T-2"}), rows)
-    assert found == {"t-one": ["T-2", "T-1"], "t-two": ["T-1", "T-2"]}
-
-
-def test_a_claim_that_cannot_be_run_gives_its_own_reason():
-    rows = [row("T-1", experiment=None, reason="too large"), row("T-2"), row("T-3")]
-    found = evidence.alone(notebook(alone={"a clock": "T-2 T-3"}), rows)
-    assert found == {"T-1": "too large", "T-2": "a clock", "T-3": "a clock"}
-    assert evidence.faults(notebook(alone={"a clock": "T-2 T-3"}), rows) == []
-
-
-@pytest.mark.parametrize(
-    ("facts", "fault"),
-    [
-        ({}, 'claim T-1 rests on no statement; name one in the metadata\'s "rests", or in "alone" say why'),
-        ({"rests": {"t-one": "T-1", "t-three": "T-1"}}, "claims rest on t-three, which is no statement of the page"),
-        ({"rests": {"t-one": "T-1 T-9"}}, "its metadata name T-9, which is no claim"),
-        (
-            {"rests": {"t-one": "T-1"}, "alone": {"a clock": "T-1"}},
-            "claim T-1 rests on a statement and says why it rests on none",
-        ),
-    ],
-)
-def test_what_the_metadata_lack_is_said_in_one_line(facts, fault):
-    assert evidence.faults(notebook(**facts), [row("T-1")]) == [fault]
+def test_a_claim_rests_on_the_proof_that_it_names():
+    assert evidence.resting(notebook(), [row("T-1", proof="t-one"), row("T-2")]) == {"t-one": ["T-1"]}
 
 
 def figure(name: str) -> dict:
@@ -113,8 +88,8 @@ def test_a_proof_is_of_the_last_result_that_is_not_proved_yet():
     ],
 )
 def test_one_command_makes_the_rows_again(tmp_path, changes, command):
-    entry = pages.Entry(row("T-1", **changes), [], [])
-    (found,) = evidence.gather(tmp_path, "toy", notebook(rests={"t-two": "T-1"}), [entry], [])
+    entry = pages.Entry(row("T-1", proof="t-two", **changes), [], [])
+    (found,) = evidence.gather(tmp_path, "toy", notebook(), [entry], [])
     assert found.rerun == command
     assert [each.label for each in found.rests] == ["t-two"]
 
@@ -128,8 +103,8 @@ def test_tests_are_those_of_the_statement_and_of_the_experiment(tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
-    entry = pages.Entry(row("T-1"), [], [])
-    (found,) = evidence.gather(tmp_path, "toy", notebook(rests={"t-one": "T-1"}), [entry], [])
+    entry = pages.Entry(row("T-1", proof="t-one"), [], [])
+    (found,) = evidence.gather(tmp_path, "toy", notebook(), [entry], [])
     assert [test.name for test in found.tests] == ["test_a", "test_b"]
     assert (found.source.file, found.source.line) == ("src/derived/papers/toy/one.py", 3)
 
@@ -155,7 +130,7 @@ def test_an_explorer_s_cell_leads_to_the_claims_of_the_rows_that_it_reads():
         new_code_cell("explorer(1)", outputs=[html]),
     ]
     assert evidence.explored(cells) == {2: ["Draws"], 3: []}
-    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", "", None, None, (), {})]
+    found = [evidence.Evidence(pages.Entry(row("T-1"), [], []), (), "", None, None, (), {})]
     mark_cells("toy", cells, found)
     assert 'href="../claims/toy.html#T-1"' in cells[2]["metadata"]["derived_foot"]
     assert "derived_foot" not in cells[1]["metadata"]
@@ -171,7 +146,6 @@ def test_a_check_cell_and_the_evidence_of_its_claim_lead_to_each_other(tmp_path)
     cells = [new_markdown_cell(THEOREM.format("t-one")), new_code_cell('check(a, b, "T-1")')]
     whole = new_notebook(cells=cells, metadata={"derived": {}})
     rows = [row("T-1", experiment=None)]
-    assert evidence.faults(whole, rows) == []
     (found,) = evidence.gather(tmp_path, "toy", whole, [pages.Entry(rows[0], [], [])], [])
     assert (found.decided, [each.label for each in found.rests]) == ("t-one", ["t-one"])
     mark_cells("toy", cells, [found])

@@ -44,9 +44,9 @@ def words(count: int, heading: str = "") -> dict:
 
 
 def test_the_short_path_ends_where_the_next_section_begins():
-    short, rest = words(1997, "## In ten minutes"), words(1998, "## The question")
+    short, rest = words(1997, "## In short"), words(1998, "## The question")
     assert minutes(short, rest) == (10, 20)
-    assert minutes(words(2000), words(1997, "## In ten minutes"), rest) == (20, 30)
+    assert minutes(words(2000), words(1997, "## In short"), rest) == (20, 30)
     assert minutes(rest) == (None, 10)
     assert minutes(short) == (10, 10)
     one_cell = new_markdown_cell(f"{short.source}\n\n{rest.source}")

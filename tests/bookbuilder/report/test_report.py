@@ -40,7 +40,7 @@ def chapter(*rows: dict) -> Chapter:
     paper = {"title": "A toy", "authors": "Ada Lovelace and Alan Turing", "arxiv": "2601.00001", "bibkey": "toy1"}
     finding = {"chapter": "toy", "rows": [*rows], "records": [], "versions": {"python": "3"}, "seconds": 1.0}
     finding |= {"device_name": "a CPU", "peak_memory_mb": 9.0, "date": "2026-11-24T09:00:00+00:00"}
-    return Chapter("toy", {"paper": paper, "claim": "It is."}, finding, 0, {}, Minutes(1, 2), (), "1. Toy")
+    return Chapter("toy", {"paper": paper, "says": "It is."}, finding, 0, {}, Minutes(1, 2), (), "1. Toy")
 
 
 @pytest.fixture
