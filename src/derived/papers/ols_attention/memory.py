@@ -59,7 +59,7 @@ class SoftmaxCapacity(Experiment):
 
     draws: str = "memories, recorded"
     linear_sizes: tuple[int, ...] = (64, 128, 256, 512)
-    softmax_sizes: tuple[int, ...] = (8, 12, 16, 20)
+    softmax_sizes: tuple[int, ...] = (8, 12, 16)
     square: float = 0.8  # omega^2
     beta: float = 1.0
     replicates: int = 24
@@ -121,7 +121,7 @@ EXPERIMENTS = (SoftmaxCapacity,)
 # Claims ---------------------------------------------------------------------------------------------------------------
 
 WHERE = "question == '{}' and attention == '{}' and ensemble == '{}' and step == '{}'"
-FACTS = {"judged_at": RECORDED, "horizon": "$d=512$ for linear and $20$ for softmax attention"}
+FACTS = {"judged_at": RECORDED, "horizon": "$d=512$ for linear and $16$ for softmax attention"}
 OVERLAP = SoftmaxCapacity.square**0.5
 LOOKS = 3
 LOOKED = (
