@@ -76,12 +76,13 @@ def test_marginals_of_every_shape(shape):
 
 
 def test_three_ways_to_one_plan():
-    """`sk-gibbs`, by an optimiser that knows no half-step, and by other forms of the iteration."""
+    """`sk-gibbs`, `sk-offsets`: by an optimiser that knows no half-step, and by other forms of the iteration."""
     scores, a, b = problems(4, 7, 5)
     plan = sinkhorn(scores, a, b, **EXACT).plan
     assert near(plan, sinkhorn(scores, a, b, omega=1.3, **EXACT).plan)
     assert near(plan, half_steps(scores, 801, a, b).exp())
-    assert near(plan, torch.stack([newton_plan(*each) for each in zip(scores, a, b, strict=True)]))
+    for table in (scores, scores + torch.arange(7.0).unsqueeze(-1) - torch.arange(5.0)):
+        assert near(plan, torch.stack([newton_plan(*each) for each in zip(table, a, b, strict=True)]))
 
 
 def test_the_transposed_problem_has_the_transposed_plan():

@@ -20,7 +20,7 @@ from derived.lab import measure
 from derived.lab.claims import RECORDED, on_page, statistic, within
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import Measure
-from derived.lab.plot import BLUE, INK, RED, THEORY, beside, panel_label, points
+from derived.lab.plot import BLUE, INK, RED, THEORY, beside, largest, panel_label, points
 from derived.lab.rng import stream
 
 from .model import memory
@@ -218,15 +218,15 @@ def loads(rows: pd.DataFrame) -> Figure:
     for ax, attention, color in zip(axes, ("linear", "softmax"), (BLUE, RED), strict=True):
         part = rows[rows["attention"] == attention]
         points(ax, part, "d", "K", color)
-        means = part.groupby("d")["K"].mean()
+        means = largest(part).groupby("d")["K"].mean()
         d = np.linspace(means.index[0], means.index[-1], 50)
         if attention == "linear":
             ax.plot(d, memory.linear_load(overlap) * d, **THEORY)
         else:
             slope = float(memory.softmax_rate(SoftmaxCapacity.beta, overlap))
-            last, largest = means.index[-1], means.iloc[-1]
-            ax.plot(d, largest * np.exp(slope * (d - last)), **THEORY)
-            beside(ax, d[25], largest * np.exp(slope * (d[25] - last)), f"slope {slope:.3f}", INK, (8, -10))
+            last, top = means.index[-1], means.iloc[-1]
+            ax.plot(d, top * np.exp(slope * (d - last)), **THEORY)
+            beside(ax, d[25], top * np.exp(slope * (d[25] - last)), f"slope {slope:.3f}", INK, (8, -10))
         ax.set(xlabel="dimension $d$")
         said[attention] = (means.index[-1], means.iloc[-1])
     axes[0].set_ylabel("other patterns $K$ that one step bears")

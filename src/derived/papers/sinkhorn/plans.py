@@ -33,7 +33,10 @@ CLAIMS = (
     ),
     on_page("SK-6.a"),
     on_page("SK-13.a", source="prior", where="Luise et al. 2018, Eisenberger et al. 2022"),
-    on_page("SK-14", where="the module for texts of the public code of Sinkformers detaches so"),
+    on_page(
+        "SK-14",
+        where="the module for texts of the public code of Sinkformers detaches so; before 28 November 2026 this id bore the opposite, that the gradient stays as it was to 2 %, which was refuted as expected",
+    ),
     on_page("SK-15.a", source="prior", where="Sander et al. 2022"),
     unseen(
         "SK-22",
@@ -99,8 +102,8 @@ def explorer(seed: int = 0, n: int = 12, points: int = 29, tol: float = 1e-3, it
     start = sorted(drawn)[len(drawn) // 2]
     table, lengths, words = drawn[start]
     titles = ("who looks at whom, from cold to hot ε", "cold ε: cheap but slow; hot: independent")
-    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.2, "row_heights": [0.66, 0.34]}
-    figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
+    figure = make_subplots(2, 1, vertical_spacing=0.2, row_heights=[0.66, 0.34], subplot_titles=titles)
+    figure.update_annotations(font_size=13)
     scale = {"colorscale": "Viridis", "zmin": 0, "zmax": 4, "colorbar": {"title": "P / ab", "len": 0.62, "y": 0.7}}
     figure.add_trace(go.Heatmap(z=table, **scale), 1, 1)
     bars = {"orientation": "h", "marker": {"color": MUTED}, "text": words, "textposition": "outside"}

@@ -192,19 +192,17 @@ def _causal(ax: Axes, rows: pd.DataFrame) -> str:
 
 def _jump(ax: Axes) -> str:
     """`sk-jump`: how far apart the plans on both sides of 90 degrees are, at temperature 0 and above."""
-    shifts, epsilons, ends = (10.0, 1.0, 0.1, 0.01), (0.0, 0.05, 0.2, 1.0), []
+    shifts, epsilons, ends = (0.01, 0.1, 1.0, 10.0), (0.0, 0.05, 0.2, 1.0), []
     for epsilon, color in zip(epsilons, [RED, *shades(len(epsilons) - 1)], strict=True):
         jumps = []
         for shift in shifts:
             costs = [torch.cdist(second_text(0.0), second_text(90 + turn)).square() for turn in (-shift, shift)]
             jumps.append(float(total_variation(*(transport(cost, epsilon) for cost in costs))))
         ax.plot(shifts, jumps, "o-", color=color, markersize=3.5)
-        ends.append((rf"$\varepsilon={epsilon:g}$" if epsilon else "no temperature", color, jumps[-1]))
-    for (name, color, _), place in zip(ends, -apart([-jump for *_, jump in ends], 0.3), strict=True):
+        ends.append((rf"$\varepsilon={epsilon:g}$" if epsilon else "no temperature", color, jumps))
+    for (name, color, _), place in zip(ends, -apart([-jumps[-1] for *_, jumps in ends], 0.3), strict=True):
         beside(ax, shifts[-1], place, name, color, (8, 0), annotation_clip=False)
     ax.set(xscale="log", xlabel="degrees to either side", ylabel="distance (TV)", ylim=(-0.03, 1.35))
     panel_label(ax, "A tiny turn: without temperature the plan jumps")
-    words = ", ".join(f"{jump:.3f} ({name.strip('$')})" for name, _, jump in ends).replace(
-        r"\varepsilon", "temperature "
-    )
-    return f"Bottom: plans on both sides of the tie, {shifts[-1]:g} degrees away, differ by {words}."
+    words = ", ".join(f"{jumps[0]:.3f} at {epsilon:g}" for epsilon, (*_, jumps) in zip(epsilons, ends, strict=True))
+    return f"Bottom: plans on both sides of the tie, {shifts[-1]:g} degrees away, differ at temperature 0 and above: {words}."
