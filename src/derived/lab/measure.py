@@ -5,6 +5,7 @@ where   which rows: a condition as ``pandas.DataFrame.query`` reads it ("layer >
 unit    the columns that name one independent draw; rows that agree in them count once
 by      the columns that tell cases apart; cases are judged jointly, each at the level 1 - (1 - LEVEL) / cases,
         so that all their intervals cover together at LEVEL (Bonferroni)
+looks   how often a claim has been looked at, this run included; each look has its share of 1 - LEVEL, likewise
 decides what speaks for all: ``lowest``, ``highest``, made of all cases, or the one that is ``farthest_from(target)``
 """
 
@@ -137,7 +138,11 @@ def farthest_from(target: float) -> Decides:
 
 
 def jointly(
-    one: Callable[[pd.DataFrame, float], Estimate], by: Sequence[str], decides: Decides, where: str = ""
+    one: Callable[[pd.DataFrame, float], Estimate],
+    by: Sequence[str],
+    decides: Decides,
+    where: str = "",
+    looks: int = 1,
 ) -> Measure:
     """An estimate per case, all judged together, and what decides.
 
@@ -146,18 +151,24 @@ def jointly(
 
     def measure(rows: pd.DataFrame) -> Estimate:
         cases = [case for _, case in chosen(rows, where).groupby(list(by), dropna=False)]
-        level = 1 - (1 - LEVEL) / len(cases)
+        level = 1 - (1 - LEVEL) / (len(cases) * looks)
         return decides([one(case, level) for case in cases])
 
     return measure
 
 
 def _per_case(
-    one: Callable[[pd.DataFrame, float], Estimate], by: Sequence[str], decides: Decides | None, where: str
+    one: Callable[[pd.DataFrame, float], Estimate],
+    by: Sequence[str],
+    decides: Decides | None,
+    where: str,
+    looks: int = 1,
 ) -> Measure:
     if bool(by) != (decides is not None):
         raise ValueError("say both `by` and which case `decides`, or neither")
-    return jointly(one, by, decides, where) if by else lambda rows: one(chosen(rows, where), LEVEL)
+    if by:
+        return jointly(one, by, decides, where, looks)
+    return lambda rows: one(chosen(rows, where), 1 - (1 - LEVEL) / looks)
 
 
 def mean(
@@ -212,6 +223,7 @@ def slope(
     unit: Sequence[str] = ("replicate",),
     by: Sequence[str] = (),
     decides: Decides | None = None,
+    looks: int = 1,
 ) -> Measure:
     """The slope of y(value) in x(against): least squares in each draw, then the mean over draws.
 
@@ -223,7 +235,7 @@ def slope(
         wide = table.pivot(index=list(unit), columns=against, values="value")
         return stats.slope(x(wide.columns.to_numpy(dtype=float)), y(wide.to_numpy(dtype=float)), level)
 
-    return _per_case(one, by, decides, where)
+    return _per_case(one, by, decides, where, looks)
 
 
 def power(value: Value, against: str, where: str = "", **facts) -> Measure:

@@ -139,7 +139,7 @@ def test_the_search_counts_what_a_whole_memory_shows(question, attention):
     """At the K that the experiment finds a memory drawn at once by ``recall`` has a mean damage near one half."""
     d = 48 if attention == "linear" else 8
     condition = {"question": question, "attention": attention, "ensemble": "sphere", "d": d}
-    rows = SoftmaxCapacity().run(condition, seed=5, device="cpu", dtype=torch.float64)
+    rows = SoftmaxCapacity(draws="tested").run(condition, seed=5, device="cpu", dtype=torch.float64)
     K = round(rows[rows["step"] == "attention"]["K"].mean())
     assert (rows[rows["step"] == "nothing"]["K"] == 1).all()
     overlap = 1.0 if question == "weight" else 0.8**0.5

@@ -10,7 +10,7 @@ from derived.lab.rng import stream
 from derived.papers.sinkhorn import approximation
 from derived.papers.sinkhorn.approximation import Blocks, problems
 from derived.papers.sinkhorn.data.points import coupling_problems, random_weights
-from derived.papers.sinkhorn.model.blocks import block_bound, block_kernel, block_plan, conditional_kernel, hats
+from derived.papers.sinkhorn.model.blocks import block_kernel, conditional_kernel, hats
 from derived.papers.sinkhorn.model.couplings import crossed
 
 EXPERIMENTS = (Blocks,)
@@ -48,14 +48,6 @@ def test_hats_are_a_partition_of_unity_with_small_supports(m):
     for k in range(m + 1):
         inside = x[phi[:, k] > 0]
         assert inside.max() - inside.min() <= 2 / m
-
-
-def test_the_block_plan_is_a_coupling(problem):
-    x, y, a, b, target = problem
-    for m, floor in ((1, 0.0), (4, 0.3)):
-        plan = block_plan(x, y, a, b, target, m, floor)
-        assert (plan.sum(dim=-1) - a).abs().max() < 1e-14
-        assert (plan.sum(dim=-2) - b).abs().max() < 1e-14
 
 
 def hat(x: float, k: int, m: int) -> float:
@@ -107,11 +99,6 @@ def test_one_token_of_each_first_text_has_next_to_no_weight(relation):
         assert (found.sum(dim=-1) - 1).abs().max() < 1e-14
     assert (drawn.target.sum(dim=-1) - drawn.a).abs().max() < 1e-14
     assert (drawn.target.sum(dim=-2) - drawn.b).abs().max() < 1e-14
-
-
-def test_the_bound_falls_with_m_and_rises_with_the_rest():
-    assert block_bound(4, 1e-6, 1e-3) > block_bound(8, 1e-6, 1e-3)
-    assert block_bound(8, 1e-6, 1e-3, logit_error=0.1) - block_bound(8, 1e-6, 1e-3) == pytest.approx(0.1 / math.sqrt(2))
 
 
 BAD = {

@@ -19,7 +19,7 @@ def said(label, answer, part=None):
     return judged(label, asked if part is None else asked[part], answer)
 
 
-s11, s12, s21, s22, n, z, beta = sympy.symbols("s11 s12 s21 s22 n z beta")
+s11, s12, s21, s22, beta = sympy.symbols("s11 s12 s21 s22 beta")
 cross = s11 + s22 - s12 - s21
 
 RIGHT = [
@@ -28,10 +28,6 @@ RIGHT = [
     ("sk-ex-two", 0, lambda *S: float(f"{1 / (1 + np.exp(-(S[0] + S[3] - S[1] - S[2]) / 2)):.4g}")),
     ("sk-ex-two", 1, sympy.tanh(cross / 4) ** 2),
     ("sk-ex-two", 1, lambda s21, s22, s11, s12: float(f"{math.tanh((s11 + s22 - s12 - s21) / 4) ** 2:.3g}")),
-    ("sk-ex-bias", 0, sympy.exp(z) / (sympy.exp(z) + n - 1)),
-    ("sk-ex-bias", 0, lambda z, n: 1 / (1 + (n - 1) * np.exp(-z))),
-    ("sk-ex-bias", 1, 1 / n),
-    ("sk-ex-bias", 1, lambda n, bias: torch.tensor(1.0) / n),
     ("sk-ex-sink", None, 1 - beta),
     ("sk-ex-sink", None, lambda beta: np.float32(1 - beta)),
 ]

@@ -34,13 +34,15 @@ def test_rates(tells):
 
 def test_what_couplings_cannot(tells):
     causal = small(relations.Causal, instances=1, iterations=50)
-    figure = relations.cannot(small(relations.Sinks, sizes=(8,)), causal, small(relations.Jumps))
-    tells(figure, "every coupling is 0.875 away", "differ by 1.000 at temperature 0,")
+    figure = relations.cannot(causal)
+    tells(figure, "every coupling is 0.875 away", "and above: 1.000 at 0, 0.0")
+    sink, _, jump = figure.axes
+    assert sink.lines[0].get_ydata()[0] == sink.lines[1].get_ydata()[0] == 7 / 8  # even softmax is a coupling
+    assert [line.get_ydata()[-1] > line.get_ydata()[0] for line in jump.lines] == [False, True, True, True]
 
 
 def test_the_explorer_has_a_frame_for_every_temperature():
-    rows = small(plans.PlanGrid, points=5, iterations=3000)
-    figure = plans.explorer(rows)
+    figure = plans.explorer(n=5, points=5, iterations=3000)
     assert len(figure.frames) == len(figure.layout.sliders[0].steps) == 5
     assert "5 sorted points at 5 temperatures" in figure.layout.meta["alt"]
     cold, hot = (frame.data[1].x for frame in (figure.frames[0], figure.frames[-1]))

@@ -1,10 +1,5 @@
 """Topic rates: Birkhoff's bound, the local rate, over-relaxation, random scores, and the clock."""
 
-import torch
-
-from derived.lab.rng import stream
-from derived.papers.sinkhorn.model.plan import sinkhorn
-from derived.papers.sinkhorn.model.theory import local_rate
 from derived.papers.sinkhorn.rates import Contraction
 
 EXPERIMENTS = (Contraction,)
@@ -29,10 +24,3 @@ def test_distances_fall_to_rounding(rows):
 def test_over_relaxation_is_faster_where_the_plain_way_is_slow(rows):
     table = rows[Contraction].query("spread == 2.0 and iteration == 0").pivot(index="instance", columns="omega")
     assert (table["rate", "best"] < table["rate", "plain"]).all()
-
-
-def test_the_local_rate_is_that_of_the_iteration_at_its_end():
-    scores = 2 * torch.randn(6, 5, generator=stream(0, "end"), dtype=torch.float64)
-    limit = sinkhorn(scores, tol=1e-14, max_iterations=5000)
-    errors = [float((sinkhorn(scores, tol=1e-300, max_iterations=k).f - limit.f).diff().norm()) for k in (30, 31)]
-    assert abs(errors[1] / errors[0] - float(local_rate(limit.plan))) < 1e-3

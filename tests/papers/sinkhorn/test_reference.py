@@ -46,7 +46,7 @@ def test_half_steps(problem, steps):
 
 
 def test_softmax_is_the_first_half_step(problem):
-    """softmax is one row step, and no other table of its row sums has a larger objective."""
+    """`sk-softmax`: it is one row step, and no other table of its row sums has a larger objective."""
     S, a, b, scores, one, other = problem
     rows = reference.softmax(S, a, b)
     close(reference.plan(S, a, b, 1), torch.tensor(rows, dtype=torch.float64))
@@ -56,7 +56,7 @@ def test_softmax_is_the_first_half_step(problem):
 
 
 def test_the_limit_is_the_best_coupling(problem):
-    """the limit is the package's plan, and it beats couplings on both sides of it."""
+    """`sk-gibbs`: the limit is the package's plan, and it beats couplings on both sides of it."""
     S, a, b, scores, one, other = problem
     P = reference.plan(S, a, b, 4001)
     close(P, package.sinkhorn(scores, one, other, tol=1e-13).plan, rtol=1e-9, atol=1e-11)

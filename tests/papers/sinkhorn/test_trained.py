@@ -112,31 +112,6 @@ def test_a_forward_pass_by_hand(num):
     assert (net(x.view(1, 1, 5, 3))[0, 0] - norm(h) @ leave.T).abs().max() < 1e-6
 
 
-def test_softmax_learns_by_the_kl_of_its_rows():
-    problem = coupling_problems("crossed", 3, 5, stream(0, "loss"))
-    scores = torch.randn(1, 3, 5, 5, generator=stream(0, "scores"), dtype=torch.float64)
-    plan = problem.a.unsqueeze(-1) * (scores + problem.b.log().unsqueeze(-2)).softmax(dim=-1)
-    target = problem.target
-    kl = (torch.xlogy(target, target) - torch.xlogy(target, plan)).sum(dim=(-2, -1)).mean(dim=-1)
-    assert abs(float(coupling_loss(scores, problem, "softmax", 1) - kl)) < 1e-12
-
-
-def test_a_relation_is_trained_at_the_rate_of_the_least_validation_loss(monkeypatch):
-    held = LearnedCouplings.at("tiny")
-    losses = torch.arange(float(held.steps)).expand(held.models, -1)
-    monkeypatch.setattr(LearnedCouplings, "_trained", lambda self, relation, name, rate, *rest: (rate, losses))
-    monkeypatch.setattr(LearnedCouplings, "_tested", lambda self, model, *rest: pd.DataFrame({"model": range(2)}))
-    for best in held.rates:
-        monkeypatch.setattr(
-            LearnedCouplings, "_validated", lambda self, rate, *rest, best=best: torch.full((2,), abs(rate - best))
-        )
-        condition = {"target": "crossed", "normaliser": "softmax"}
-        rows = held.run(condition, seed=0, device="cpu", dtype=torch.float32)
-        assert (rows.query("stage == 'final'")["rate"] == best).all()
-        course = rows.query("stage == 'curve'").groupby("tenth")["loss"].unique()
-        assert course.tolist() == [[tenth] for tenth in range(10)]  # ten steps at this tier
-
-
 def test_a_held_rate_rises_stays_and_falls_to_zero():
     rate = schedule(2.0, 100, held=0.7)
     assert [rate(step) for step in (4, 9, 40, 70)] == [1.0, 2.0, 2.0, 2.0]
@@ -192,48 +167,6 @@ def test_the_rate_is_the_best_of_a_run_off_among_the_best_of_the_search():
     assert table.query("stage == 'final'")["rate"].unique().tolist() == [means["run-off"].idxmin()]
 
 
-def test_the_rate_is_chosen_on_networks_of_its_own_the_finalists_for_all_steps(monkeypatch):
-    sized, trained = replace(LearnedCouplings.at("tiny"), tuning=3, steps=4), []
-
-    def noting(self, relation, normaliser, rate, steps, seed, device, dtype):
-        trained.append((self.models, steps, seed))
-        return None, torch.zeros(self.models, steps)
-
-    monkeypatch.setattr(LearnedCouplings, "_trained", noting)
-    monkeypatch.setattr(LearnedCouplings, "_validated", lambda self, *_: torch.ones(self.models))
-    monkeypatch.setattr(LearnedCouplings, "_tested", lambda self, *_: pd.DataFrame({"model": range(self.models)}))
-    sized.run({"target": "crossed", "normaliser": "softmax"}, seed=0, device="cpu", dtype=torch.float32)
-    assert trained[:-1] == [(3, sized.search, 1)] * len(sized.rates) + [(3, 4, 1)] * sized.finalists
-    assert trained[-1] == (sized.models, 4, 0)
-
-
-def test_each_network_is_judged_on_texts_of_its_own(monkeypatch):
-    task, sized, seen = "matching", Arms.at("tiny"), []
-
-    class Nothing:
-        enter = torch.zeros(())
-
-    def logits(model, task, features, attended=None):
-        seen.append(features)
-        return torch.zeros(sized.models, sized.texts, sized.pairs, 4)
-
-    monkeypatch.setattr(Arms, "_logits", staticmethod(logits))
-    loss, _ = sized._judged(Nothing, task, 0, "test")
-    [features] = seen
-    assert loss.shape == (sized.models,)
-    assert features.shape[:2] == (sized.models, sized.texts)
-    assert not torch.isclose(features[:1, :, :, 0], features[1:, :, :, 0]).all(dim=-1).any()
-
-
-def test_a_longer_run_is_the_same_network_that_goes_on(rows):
-    """Same start and data: the first step of softmax has one loss whatever is to come, and losses are of every step."""
-    curves = rows[Arms].query("stage == 'curve' and num_half_steps == 1")
-    first = curves.query("step == 1").pivot(index="model", columns="steps", values="loss")
-    assert (first[2] == first[6]).all()
-    assert (curves.groupby(["steps", "model"])["step"].max() == curves.groupby(["steps", "model"])["steps"].max()).all()
-    assert (curves.groupby(["steps", "model"])["seconds"].diff().dropna() > 0).all()
-
-
 def test_operations_are_those_that_torch_counts():
     """Matrix products by torch's own counter; half-steps are five for each score and head."""
     for depth, width, tokens in ((1, 8, 5), (2, 32, 32)):
@@ -246,22 +179,6 @@ def test_operations_are_those_that_torch_counts():
         assert five == softmax + 4 * steps
     with pytest.raises(ValueError, match="give num_half_steps"):
         SinkhornTransformer(3, 2, num_half_steps=None).operations(4)
-
-
-def test_curves_are_against_what_was_spent(rows):
-    spent = (
-        rows[Arms]
-        .query("stage == 'curve' and step == 2 and steps == 2")
-        .groupby("num_half_steps")["operations"]
-        .first()
-    )
-    texts, scores = Arms.at("ci").batch, (2 * 4) ** 2
-    assert spent[3] - spent[1] == 2 * 3 * texts * 2 * 5 * 2 * scores  # two steps, three passes, two more half-steps
-
-
-def test_the_same_starts_deviate_less_with_more_half_steps(rows):
-    before = rows[Arms].groupby("num_half_steps")["deviation_before"].mean()
-    assert before[1] > before[3] > before[5]
 
 
 def table(gain: dict[int, float], models: int = 8, longer: float = 0.0) -> pd.DataFrame:

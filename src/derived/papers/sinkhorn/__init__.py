@@ -2,7 +2,7 @@
 
 Read ``reference.py`` first, then ``model/plan.py``: one iteration, from which softmax, Sinkhorn's plan and its
 half-steps are made. ``model/blocks.py`` builds the approximator of the main theorem; experiment, claims and figure of a
-topic stand together in ``plans``, ``rates``, ``relations``, ``approximation``, ``flows``, ``trained`` and ``real``.
+topic stand together in ``plans``, ``rates``, ``relations``, ``approximation``, ``trained`` and ``real``.
 
 Three tokens whose scores all prefer the first. Softmax lets it receive nearly everything; Sinkhorn gives every token as
 much as it gives:

@@ -158,14 +158,13 @@ def rebuilt(n: int = 20, cells: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24,
     names, look = ["distance", "bound"], {"orientation": "h", "marker": {"color": MUTED}, "textposition": "outside"}
     words = {key: [f"{each:.3f}" for each in numbers] for key, (_, numbers) in drawn.items()}
     figure.add_trace(go.Bar(x=drawn[start][1], y=names, text=words[start], **look), 2, 1)
-    last = words[max(drawn)][0]
     figure.update_layout(
         height=480,
         margin={"l": 16, "r": 16, "t": 30, "b": 40},
         showlegend=False,
         meta={
             "alt": f"Left the target, an X of {n} tokens a side; right what scores from M cells make of it. Its distance "
-            f"from the target falls from {words[min(drawn)][0]} with one cell to {last} with {max(cells)}."
+            f"from the target falls from {words[min(drawn)][0]} with one cell to {words[max(drawn)][0]} with {max(cells)}."
         },
     )
     figure.update_xaxes(range=[0, 1.7], row=2, col=1)

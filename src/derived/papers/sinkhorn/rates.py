@@ -139,15 +139,14 @@ def contraction(rows: pd.DataFrame) -> Figure:
             ax.plot(steps, last["distance"] * rate ** (steps - last["iteration"]), **THEORY)
         steps = np.arange(part["iteration"].max() + 1)
         ax.plot(steps, start * facts["kappa2"] ** steps, **DASHED)
-        if facts["kappa2"] > 0.9:
-            beside(ax, steps[-1], start * facts["kappa2"] ** steps[-1], r"$\kappa^{2T}$", shift=(-22, -10))
+        beside(ax, steps[-1], start * facts["kappa2"] ** steps[-1], r"$\kappa^{2T}$", shift=(-22, 8))
         ax.set(yscale="log", ylim=(1e-12, 1e2), xlabel="iteration $T$")
         panel_label(ax, f"scores of standard deviation {spread:g}")
         words.append(
             f"at {spread:g} the factors are {facts['kappa2']:.4f} (bound), {facts['sigma2']:.3f} (local rate), "
             f"{facts['omega_star'] - 1:.3f} (over-relaxed)"
         )
-    axes[0].set(ylabel=r"$\operatorname{osc}(f^T-f)$".replace(r"\operatorname{osc}", r"\mathrm{osc}"))
+    axes[0].set(ylabel=r"$\mathrm{osc}(f^T-f)$")
     axes[0].legend(fontsize=8, loc="upper right")
     figure.set_label(
         "Distance from the limit against the iteration, logarithmic, for two spreads of the scores. Measured points "

@@ -27,37 +27,8 @@ from derived.lab.plot import BLUE, DASHED, MUTED, RED, apart, beside, largest, p
 from derived.lab.rng import stream
 
 from .data.points import coupling_problems
-from .model.attention import attention_weights
-from .model.couplings import distance_to_couplings, largest_mass, rows_w1, total_variation
+from .model.couplings import largest_mass, rows_w1, total_variation
 from .model.plan import entropic_plan, half_steps, iterates, sinkhorn
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sinks(Experiment):
-    """Figure: the sink, where all tokens look at the first.
-
-    Rows: n, beta; distance (from the sink to all couplings, by a linear program); softmax_tv (from the sink to softmax
-    with score beta on token 1).
-    """
-
-    sizes: tuple[int, ...] = (8,)
-    betas: tuple[float, ...] = (0.0, 2.0, 5.0, 10.0, 20.0)
-
-    tiny: ClassVar = {"sizes": (2, 4)}
-    deterministic: ClassVar = {"softmax_tv": 1e-9}
-
-    def conditions(self) -> list[dict]:
-        return [{"n": n} for n in self.sizes]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        n = condition["n"]
-        uniform, sink = torch.full((n,), 1 / n, dtype=torch.float64), torch.zeros(n, n, dtype=torch.float64)
-        sink[:, 0] = 1 / n
-        looking = torch.zeros(len(self.betas), n, n, dtype=torch.float64)
-        looking[..., 0] = torch.tensor(self.betas, dtype=torch.float64).unsqueeze(-1)
-        softmax_tv = total_variation(attention_weights(looking, 1) / n, sink)
-        distance = distance_to_couplings(sink, uniform, uniform)
-        return rows({"beta": self.betas}, {"distance": distance, "softmax_tv": softmax_tv})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,28 +63,6 @@ class Causal(Experiment):
         largest = largest_mass(causal, 1 - torch.eye(n), uniform[0], uniform[0])
         columns = {"off_diagonal": torch.stack(found, dim=-1), "largest": largest, "bound": 1e-9}
         return rows({"instance": range(num), "iteration": kept}, columns)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Jumps(Experiment):
-    """Figure: two tokens at -+(1, 0) and two at -+(cos theta, sin theta): at 90 degrees the best plan jumps.
-
-    Rows: epsilon (0: without temperature), shift (degrees on either side of 90), jump (TV between the plans of both
-    sides).
-    """
-
-    epsilons: tuple[float, ...] = (0.0, 0.05, 0.2, 1.0)
-    shifts: tuple[float, ...] = (10.0, 1.0, 0.1, 0.01)
-
-    def conditions(self) -> list[dict]:
-        return [{"epsilon": epsilon} for epsilon in self.epsilons]
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        jump = []
-        for shift in self.shifts:
-            costs = [torch.cdist(second_text(0.0), second_text(90 + turn)).square() for turn in (-shift, shift)]
-            jump.append(total_variation(*(transport(cost, condition["epsilon"]) for cost in costs)))
-        return rows({"shift": self.shifts}, {"jump": torch.stack(jump)})
 
 
 def second_text(degrees: float) -> Tensor:
@@ -191,7 +140,7 @@ FIXED = statistic(
 
 
 CLAIMS = (on_page("SK-10.b"), on_page("SK-12.b"), FIXED)
-EXPERIMENTS = (Sinks, Causal, Jumps, FixedScores)
+EXPERIMENTS = (Causal, FixedScores)
 
 
 # Figures: What couplings cannot express: rows in, a figure with its alt text as label out.
@@ -202,26 +151,25 @@ EXPERIMENTS = (Sinks, Causal, Jumps, FixedScores)
 # sequential colours    number of tokens, or temperature
 
 
-def cannot(sinks: pd.DataFrame, causal: pd.DataFrame, jumps: pd.DataFrame) -> Figure:
-    """Three panels: the sink, the causal mask, the jump; rows of ``Sinks``, ``Causal`` and ``Jumps``."""
+def cannot(causal: pd.DataFrame) -> Figure:
+    """Three panels: the sink, exactly; the causal mask, rows of ``Causal``; the jump, computed here."""
     figure, axes = plt.subplots(3, 1, figsize=(5.5, 5.0))
     figure.get_layout_engine().set(w_pad=0.06)
-    figure.set_label(
-        " ".join([_sink(axes[0], largest(sinks)), _causal(axes[1], largest(causal)), _jump(axes[2], largest(jumps))])
-    )
+    figure.set_label(" ".join([_sink(axes[0]), _causal(axes[1], largest(causal)), _jump(axes[2])]))
     return figure
 
 
-def _sink(ax: Axes, rows: pd.DataFrame) -> str:
-    rows = rows[rows["n"] == 8].sort_values("beta")
-    ax.plot(rows["beta"], rows["softmax_tv"], "o-", color=BLUE)
-    floor = rows["distance"].iloc[0]
-    ax.axhline(floor, **DASHED)
-    beside(ax, rows["beta"].max(), floor, "no coupling comes nearer", MUTED, shift=(0, 8), ha="right")
-    beside(ax, rows["beta"].iloc[1], rows["softmax_tv"].iloc[1], "softmax", BLUE, (8, 2))
+def _sink(ax: Axes, n: int = 8) -> str:
+    """`sk-sink` (a): the distance of softmax with a score on token 1, and that of all couplings."""
+    score = np.linspace(0, 20, 81)
+    away, lower = (n - 1) / (n - 1 + np.exp(score)), 1 - 1 / n
+    ax.plot(score, away, color=BLUE)
+    ax.axhline(lower, **DASHED)
+    beside(ax, score[-1], lower, "no coupling comes nearer", MUTED, shift=(0, 8), ha="right")
+    beside(ax, score[8], away[8], "softmax", BLUE, (8, 2))
     ax.set(xlabel="score of the first token", ylabel="distance (TV)", ylim=(-0.03, 1.15))
     panel_label(ax, "All at one token: softmax can, no coupling can")
-    return f"Top: softmax comes within {rows['softmax_tv'].min():.1e} of the sink; every coupling is {floor:.3f} away."
+    return f"Top: softmax comes within {away[-1]:.1e} of the sink; every coupling is {lower:.3f} away."
 
 
 def _causal(ax: Axes, rows: pd.DataFrame) -> str:
@@ -242,18 +190,19 @@ def _causal(ax: Axes, rows: pd.DataFrame) -> str:
     return f"Middle: mass off the diagonal falls like 1/T, to {', '.join(ends)}."
 
 
-def _jump(ax: Axes, rows: pd.DataFrame) -> str:
-    epsilons, words = sorted(rows["epsilon"].unique()), []
-    colours = [RED, *shades(len(epsilons) - 1)]
-    lines = [rows[rows["epsilon"] == epsilon].sort_values("shift") for epsilon in epsilons]
-    places = apart([-line["jump"].iloc[-1] for line in lines], 0.3)
-    for epsilon, color, part, place in zip(epsilons, colours, lines, -places, strict=True):
-        ax.plot(part["shift"], part["jump"], "o-", color=color, markersize=3.5)
-        name = rf"$\varepsilon={epsilon:g}$" if epsilon else "no temperature"
-        beside(ax, part["shift"].iloc[-1], place, name, color, (8, 0), annotation_clip=False)
-        words.append(f"{part['jump'].iloc[0]:.3f} at temperature {epsilon:g}")
+def _jump(ax: Axes) -> str:
+    """`sk-jump`: how far apart the plans on both sides of 90 degrees are, at temperature 0 and above."""
+    shifts, epsilons, ends = (0.01, 0.1, 1.0, 10.0), (0.0, 0.05, 0.2, 1.0), []
+    for epsilon, color in zip(epsilons, [RED, *shades(len(epsilons) - 1)], strict=True):
+        jumps = []
+        for shift in shifts:
+            costs = [torch.cdist(second_text(0.0), second_text(90 + turn)).square() for turn in (-shift, shift)]
+            jumps.append(float(total_variation(*(transport(cost, epsilon) for cost in costs))))
+        ax.plot(shifts, jumps, "o-", color=color, markersize=3.5)
+        ends.append((rf"$\varepsilon={epsilon:g}$" if epsilon else "no temperature", color, jumps))
+    for (name, color, _), place in zip(ends, -apart([-jumps[-1] for *_, jumps in ends], 0.3), strict=True):
+        beside(ax, shifts[-1], place, name, color, (8, 0), annotation_clip=False)
     ax.set(xscale="log", xlabel="degrees to either side", ylabel="distance (TV)", ylim=(-0.03, 1.35))
     panel_label(ax, "A tiny turn: without temperature the plan jumps")
-    return (
-        f"Bottom: plans on both sides of the tie, {part['shift'].iloc[0]:g} degrees away, differ by {', '.join(words)}."
-    )
+    words = ", ".join(f"{jumps[0]:.3f} at {epsilon:g}" for epsilon, (*_, jumps) in zip(epsilons, ends, strict=True))
+    return f"Bottom: plans on both sides of the tie, {shifts[-1]:g} degrees away, differ at temperature 0 and above: {words}."

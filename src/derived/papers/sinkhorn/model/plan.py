@@ -64,17 +64,19 @@ def sinkhorn(
     mask: Mask | None = None,
     f: Float[Tensor, "*#batch n"] | None = None,
     g: Float[Tensor, "*#batch m"] | None = None,
-    tol: float = 1e-9,
+    tol: float | None = None,
     max_iterations: int = 1000,
     omega: float = 1.0,
 ) -> SinkhornResult:
     r"""The coupling argmin_{P in Pi(a, b)} KL(P | e^S), by Sinkhorn's iteration in the log domain.
 
-    Stops where sum_j |column sum - b_j| <= ``tol`` in the whole batch, or after ``max_iterations``: then ``converged``
-    is False and ``residual`` says what was reached. ``mask`` is True where mass may go, or is added to the scores, such
-    as Hugging Face's: -10^4 and less mean -inf; scores of -inf mean the same. Padding has weight 0 on both sides.
-    Half precision is computed in float32. ``f`` or ``g``, such as those of a result at scores nearby, are a warm start;
-    with both, f follows from g. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
+    Stops where sum_j |column sum - b_j| <= ``tol`` in the whole batch, by default 1e-9, in float32 64 of its roundings;
+    or after ``max_iterations``: then ``converged`` is False and ``residual`` says what was reached. An iteration passes
+    twice over all scores, and the slowest table of a batch holds up the others, so that the limit of large scores costs
+    hundreds of softmaxes; ``half_steps`` makes a fixed number. ``mask`` is True where mass may go, or is added to the
+    scores, such as Hugging Face's: -10^4 and less mean -inf; scores of -inf mean the same. Padding has weight 0 on both
+    sides. Half precision is computed in float32. ``f`` or ``g``, such as those of a result at scores nearby, are a warm
+    start; with both, f follows from g. Not differentiable: see ``sinkhorn_plan``. Source: Sinkhorn and Knopp 1967;
     over-relaxation Thibault et al. 2021.
 
     ValueError for weights that are negative or do not sum to 1, for a start that is not finite where there is
@@ -87,10 +89,10 @@ def sinkhorn(
             [0.1888, 0.3112]], dtype=torch.float64)
     """
     check_count("max_iterations", max_iterations, least=0)
-    check_positive("tol", tol)
     check_fraction("omega", omega, below=2.0)
     with torch.no_grad():
         scores, a, b = problem(scores, a, b, mask)
+        tol = _tolerance(tol, scores)
         start = _start(scores, a, b, f, g)
         for iterations, (f, g, residual) in enumerate(iterates(scores, a, b, omega, start)):  # noqa: B007
             if iterations >= max_iterations or bool((residual <= tol).all()):
@@ -99,6 +101,14 @@ def sinkhorn(
             f = _row_step(scores, a, g)
             residual = _missed(_lse(scores + f.unsqueeze(-1), -2), g, b)
         return SinkhornResult(_rows(scores, a, g), f, g, iterations, residual, tol)
+
+
+def _tolerance(tol: float | None, scores: Tensor) -> float:
+    """``tol``, or the default: what no rounding of the type keeps the columns from."""
+    if tol is None:
+        return max(1e-9, 64 * torch.finfo(scores.dtype).eps)
+    check_positive("tol", tol)
+    return tol
 
 
 def _start(scores: Tensor, a: Tensor, b: Tensor, f: Tensor | None, g: Tensor | None) -> Tensor | None:
@@ -184,7 +194,7 @@ def sinkhorn_symmetric(
     scores: Float[Tensor, "*batch n n"],
     a: Float[Tensor, "*#batch n"] | None = None,
     *,
-    tol: float = 1e-9,
+    tol: float | None = None,
     max_iterations: int = 1000,
 ) -> SinkhornResult:
     """The plan of symmetric scores between a text and itself, with one potential: f <- (f + ln a - lse(S + f)) / 2.
@@ -198,6 +208,7 @@ def sinkhorn_symmetric(
     """
     check_count("max_iterations", max_iterations, least=0)
     scores, a, _ = problem(scores, a, a)
+    tol = _tolerance(tol, scores)
     rounding = 16 * torch.finfo(scores.dtype).eps * float(scores[scores.isfinite()].abs().amax())
     if not torch.isclose(scores, scores.mT, rtol=0, atol=rounding).all():
         raise ValueError("the scores are not symmetric; take (S + S^T) / 2, or use sinkhorn, which needs no symmetry")
