@@ -34,12 +34,9 @@ from derived.papers.in_place_ttt.trained import (
     as_many_parameters,
     at_best_rate,
     best_rate,
-    build,
-    fit,
     least_difference,
     lost_when_off,
     mean_of,
-    schedule,
 )
 
 EXPERIMENTS = (Recall, MemoryOff, Documents, CatchUp, Tuned, WarmStart)
@@ -232,25 +229,6 @@ def test_arms_have_as_many_parameters():
     assert max(counts) / min(counts) < 1.01
     full = recalls.size(20, 2, {1: Memory()})
     size = recalls.size(20, 2, {})
-    assert as_many_parameters(size, full).inner > size.inner
-
-
-def test_the_schedule_warms_up_and_ends_at_zero():
-    rates = [schedule(step, 100, 0.1) for step in range(100)]
-    assert rates[0] == pytest.approx(0.01)
-    assert max(rates) == pytest.approx(0.1, rel=0.03)
-    assert rates[-1] < 1e-3
-
-
-def test_training_lowers_the_loss_of_each_network():
-    size = Size(6, width=8, inner=12, heads=1, depth=1)
-    one = build(size, 3, 0, torch.device("cpu"), torch.float32)
-    ids = bigram_documents(8, 20, size=6, generator=stream(0, "texts"))
-    from derived.lab.training import mean_cross_entropy
-
-    losses = fit(one, lambda _: mean_cross_entropy(one(ids[:, :-1]), ids[:, 1:]), steps=40, rate=1e-2)
-    assert (losses[:, -1] < losses[:, 0] - 0.1).all()
-    full = dataclasses.replace(size, memories={0: Memory()})
     assert as_many_parameters(size, full).inner > size.inner
 
 
