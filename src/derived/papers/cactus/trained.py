@@ -445,7 +445,7 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
                 f"{shape} {name} " + ", ".join(f"{v:.2f} at {a:.1f}" for v, a in zip(valid, kept, strict=True))
             )
         ax.set(xlabel="drafts kept per block")
-    panel_label(axes[0], "truncated (0.6, top-p 0.95): nearly all stay valid")
+    panel_label(axes[0], "truncated (0.6, top-p 0.95): one rule breaks texts")
     panel_label(axes[1], "temperature 1: faults rise with δ")
     axes[1].legend(fontsize=9, loc="lower left")
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
