@@ -25,7 +25,6 @@ from derived.papers.cactus.model.exact import (
 )
 from derived.papers.cactus.model.rules import (
     Cactus,
-    CactusKL,
     Calibrated,
     Interp,
     Lenience,
@@ -36,7 +35,7 @@ from derived.papers.cactus.model.rules import (
 )
 
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
-SANDWICH = (SpS(), Cactus(0.3), CactusKL(0.3), Calibrated(0.07), Lenience(0.6), Interp(0.3), Mentored(0.05))
+SANDWICH = (SpS(), Cactus(0.3), Calibrated(0.07), Lenience(0.6), Interp(0.3), Mentored(0.05))
 EVERY = (*SANDWICH, Typical(), TopK(2))
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
 few = settings(examples, max_examples=12)
@@ -71,56 +70,6 @@ def pairs(draw, most: int = 7):
     return p, q
 
 
-def acceptance_by_hand(p: Tensor, q: Tensor, n: int, rule) -> float:
-    """gamma of one draft; of lenience, typical and top-k acceptance as their definitions say, in numpy."""
-    law = q.numpy()
-    if rule.name == "lenience":
-        return law[n] / rule.ell
-    if rule.name == "tas":
-        positive = law[law > 0]
-        return float(law[n] > min(rule.epsilon, rule.alpha * math.exp(positive @ np.log(positive))))
-    if rule.name == "topk":
-        return float(law[n] > 0 and (law > law[n]).sum(axis=0) < rule.k)
-    return float(rule.gamma(p[n], q[n], *rule.summaries(p, q)))
-
-
-def slow_emission(p: Tensor, q: Tensor, rule) -> Tensor:
-    """Draft, keep or replace, token by token, with the targets written out in full."""
-    V = len(p)
-    fixed = theory.mentored_law(p, q, rule.budget) if rule.name == "mentored" else q
-    law = torch.zeros(V, dtype=torch.float64)
-    for n in range(V):
-        if p[n] == 0:
-            continue
-        gamma = torch.tensor(acceptance_by_hand(p, q, n, rule), dtype=torch.float64)
-        phi = min(1.0, float(gamma / p[n]))
-        law[n] += p[n] * phi
-        if phi < 1:
-            if rule.per_draft:
-                recovery = (target_given(q, torch.tensor(n), gamma) - p).clamp(min=0)
-            elif rule.name == "tas":
-                recovery = torch.eye(V, dtype=torch.float64)[int(q.argmax())]
-            elif rule.name == "topk":
-                kept = (q >= q.sort(descending=True).values[min(rule.k, V) - 1]) & (q > 0)
-                recovery = (kept.double() - p).clamp(min=0)
-            else:
-                recovery = (fixed - p).clamp(min=0)
-            if recovery.sum() == 0:
-                recovery = torch.eye(V, dtype=torch.float64)[n]
-            law += p[n] * (1 - phi) * recovery / recovery.sum()
-    return law
-
-
-@examples
-@given(pairs())
-def test_overlap_is_one_minus_total_variation(pair):
-    """The overlap: sum min(p, h) = 1 - TV, and both positive parts of h - p sum to TV."""
-    p, h = pair
-    assert (torch.minimum(p, h).sum(dim=-1) - 1 + tv(p, h)).abs().max() <= EXACT
-    for part in ((h - p).clamp(min=0), (p - h).clamp(min=0)):
-        assert (part.sum(dim=-1) - tv(p, h)).abs().max() <= EXACT
-
-
 @examples
 @given(pairs())
 def test_speculative_sampling_is_exact(pair):
@@ -128,22 +77,6 @@ def test_speculative_sampling_is_exact(pair):
     p, h = pair
     assert (output_law(p, h, SpS()) - h).abs().max() <= EXACT
     assert (acceptance_rate(p, h, SpS()) - 1 + tv(p, h)).abs().max() <= EXACT
-
-
-@named
-def test_emitted_law_against_the_slow_twin(rule):
-    """The enumerated law is the formula, draft by draft; it is a law, whatever the labels of tokens."""
-    g = stream(1, "emission")
-    for V in (1, 2, 5):
-        p, q = random_laws(8, V, generator=g), random_laws(8, V, generator=g)
-        law = output_law(p, q, rule)
-        assert (law.sum(dim=-1) - 1).abs().max() <= EXACT
-        for b in range(8):
-            assert (law[b] - slow_emission(p[b], q[b], rule)).abs().max() <= EXACT
-        order = torch.randperm(V, generator=g)
-        assert (output_law(p[:, order], q[:, order], rule) - law[:, order]).abs().max() <= EXACT
-        kept = emission(p, q, rule).accepted.sum(dim=-1)
-        assert (kept - acceptance_rate(p, q, rule)).abs().max() <= EXACT
 
 
 def test_no_coupling_keeps_more():
@@ -228,16 +161,6 @@ def test_no_rule_buys_acceptance_cheaper(pair, rule):
     assert (acceptance_rate(p, q, rule) <= 1 - tv(p, q) + tv(law, q) + EXACT).all()
 
 
-def test_rules_without_a_sandwich_waste_total_variation():
-    """`cac-lossy`: typical and top-k acceptance miss equality on most random pairs, so the equality test can fail."""
-    g = stream(5, "waste")
-    p, q = random_laws(100, 6, generator=g), random_laws(100, 6, generator=g)
-    for rule in (Typical(), TopK(2)):
-        law = output_law(p, q, rule)
-        waste = tv(law, q) - (acceptance_rate(p, q, rule) - acceptance_rate(p, q, SpS()))
-        assert int((waste > 1e-3).sum(dim=0)) > 30
-
-
 def test_top_k_keeps_nothing_that_the_verifier_excludes():
     """Truncation leaves two of four tokens: top-3 acceptance keeps these two, and recovers from them alone."""
     p, q = numbers(0.1, 0.2, 0.3, 0.4), numbers(0.75, 0.25, 0.0, 0.0)
@@ -295,7 +218,7 @@ def test_no_rule_beats_the_mentored_one():
     g = stream(7, "frontier")
     p, q = random_laws(200, 6, generator=g), random_laws(200, 6, generator=g)
     q = 0.9 * q + 0.1 / 6  # interpolation and top-k emit tokens of q = 0, at infinite KL
-    for rule in (Cactus(0.1), CactusKL(0.1), Calibrated(0.1), Lenience(0.5), Interp(0.5), Typical(), TopK(2)):
+    for rule in (Cactus(0.1), Calibrated(0.1), Lenience(0.5), Interp(0.5), Typical(), TopK(2)):
         spent = divergence(output_law(p, q, rule), q)
         best = acceptance_rate(p, theory.mentored_law(p, q, spent), SpS())
         assert (best >= acceptance_rate(p, q, rule) - 1e-9).all(), rule
@@ -309,7 +232,7 @@ def test_limits(pair, delta):
     p, q = pair
     assert (output_law(p, q, Cactus(0.0)) - q).abs().max() <= EXACT
     hot = torch.eye(p.shape[-1], dtype=torch.float64)[torch.arange(20) % p.shape[-1]]
-    for rule in (Cactus(delta), CactusKL(delta), Calibrated(0.3), Lenience(0.2), Mentored(delta)):
+    for rule in (Cactus(delta), Calibrated(0.3), Lenience(0.2), Mentored(delta)):
         assert (output_law(p, hot, rule) - hot).abs().max() <= EXACT
         assert (acceptance_rate(p, hot, rule) - acceptance_rate(p, hot, SpS())).abs().max() <= EXACT
         assert output_law(p, q, rule)[q == 0].abs().sum(dim=0) == 0

@@ -19,9 +19,3 @@ def test_random_pairs_are_laws_and_noised_ones_are_nearer():
     assert distance["noised"] < 0.6 * distance["independent"]
     with pytest.raises(ValueError, match="kind"):
         pairs.random_pairs(2, 3, "other", stream(0, "x"))
-
-
-def test_dirichlet_laws_have_the_variance_of_dirichlet():
-    found = pairs.dirichlet(torch.full((40_000,), 2.0).double(), 4, stream(5, "dirichlet"))
-    exact_variance = (1 / 4) * (3 / 4) / (4 * 2 + 1)
-    assert abs(found.var(dim=0).mean(dim=0).item() / exact_variance - 1) < 0.03

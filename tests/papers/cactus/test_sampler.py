@@ -17,7 +17,6 @@ EVERY = (
     *(
         rules.SpS(),
         rules.Cactus(0.1),
-        rules.CactusKL(0.1),
         rules.Calibrated(0.1),
         rules.Lenience(0.6),
         rules.Interp(0.3),
@@ -172,18 +171,6 @@ def test_groups_of_sequences_give_the_block_of_all_at_once(rule, monkeypatch):
 
 
 @named
-def test_relabelled_tokens(rule):
-    """Renaming the tokens renames the acceptance alone: the same drafts are kept."""
-    p, q = laws(50, 2, 6, name="names p"), laws(50, 3, 6, name="names q")
-    ids = torch.randint(6, (50, 2), generator=stream(16))
-    order = torch.randperm(6, generator=stream(16, "order"))
-    new = order.argsort()
-    one = accept_reject(p, ids, q, rule, stream(16, "u"))
-    two = accept_reject(p[..., order], new[ids], q[..., order], rule, stream(16, "u"))
-    assert torch.equal(one.n_accepted, two.n_accepted)
-
-
-@named
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_short_floats_are_read_as_what_they_are(rule, dtype):
     """float16 and bfloat16 rows give the block that their values in float32 give."""
@@ -226,18 +213,6 @@ def test_a_rejection_without_recovery_weight_emits_the_draft(monkeypatch):
     block = accept_reject(p, torch.tensor([[2]]), q, rules.SpS(), stream(0))
     assert block.ids.tolist() == [[2, -1]]
     assert block.n_accepted.tolist() == [0]
-
-
-def test_greedy_rows_make_cactus_inert():
-    """With one-hot rows every inert rule keeps the drafts that SpS keeps."""
-    hot = torch.eye(5, dtype=torch.float64)
-    q = hot[torch.randint(5, (60, 4), generator=stream(19))]
-    p = laws(60, 3, 5, name="greedy")
-    ids = torch.randint(5, (60, 3), generator=stream(19, "ids"))
-    exact = accept_reject(p, ids, q, rules.SpS(), stream(19, "u"))
-    for rule in EVERY:
-        block = accept_reject(p, ids, q, rule, stream(19, "u"))
-        assert torch.equal(block.ids, exact.ids) == rule.inert_when_greedy
 
 
 def test_the_sampler_reads_two_numbers_per_draft_and_one_row():

@@ -54,21 +54,6 @@ def test_a_width_that_heads_do_not_divide_is_refused():
         LanguageModel(width=20, head=8, generator=stream(0))
 
 
-@pytest.mark.parametrize("rule", [rules.SpS(), rules.Cactus(0.5), rules.Mentored(0.3)], ids=lambda rule: rule.name)
-@pytest.mark.parametrize("prompts", [RAGGED, RAGGED[:1]], ids=["ragged", "alone"])
-def test_roll_back_equals_no_cache(rule, prompts):
-    """With the same uniform numbers the cache changes no token."""
-    options = {"rule": rule, "m": 4, "max_new_tokens": 15, "top_p": 0.9}
-    cached, plain = (
-        generate.speculative_generate(
-            *(model(1, "draft"), model(2, "verifier"), prompts),
-            **{**options, "use_cache": use_cache, "generator": stream(22, len(prompts))},
-        )
-        for use_cache in (True, False)
-    )
-    assert all(torch.equal(x, y) for x, y in zip(cached, plain, strict=True))
-
-
 @torch.no_grad()
 def test_laws_of_every_block_are_those_of_the_whole_text_without_a_cache():
     """A cache that missed a token of the draft would leave the text exact, and the draft worse: look at the laws."""
@@ -87,22 +72,6 @@ def test_laws_of_every_block_are_those_of_the_whole_text_without_a_cache():
             assert torch.allclose(block.verifier_laws[row, : kept + 1], q, rtol=0, atol=1e-12)
             texts[text] += block.ids[row, : block.counts[row]].tolist()
     assert {int(kept) for block in blocks for kept in block.n_accepted} >= {0, 3}
-
-
-@torch.no_grad()
-def test_exact_writing_has_the_verifiers_law():
-    """Texts of two tokens from blocks of two drafts, against the verifier's own probabilities."""
-    verifier, num = model(2, "verifier"), 20_000
-    prompts = language.written("^(").expand(num, -1)
-    options = {"rule": rules.SpS(), "m": 2, "max_new_tokens": 2, "generator": stream(10)}
-    ids = generate.speculative_generate(model(1, "draft"), verifier, prompts, **options).ids
-    counts = torch.bincount(ids[:, 0] * 17 + ids[:, 1], minlength=17 * 17).double()
-    laws = verifier(torch.cat([prompts[:17], torch.arange(17).unsqueeze(-1)], dim=-1)).logits.softmax(dim=-1)
-    expected = num * (laws[0, 1].unsqueeze(-1) * laws[:, 2]).flatten()
-    often = expected > 10
-    chi2 = ((counts - expected)[often] ** 2 / expected[often]).sum(dim=0)
-    degrees = int(often.sum(dim=0))
-    assert chi2 < degrees + 6 * (2 * degrees) ** 0.5
 
 
 @torch.no_grad()

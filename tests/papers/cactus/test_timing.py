@@ -1,7 +1,6 @@
 """Topic timing: rows of both clocks, and the ratios of times."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,12 +8,10 @@ import pytest
 import torch
 from scipy import stats
 
-from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.cactus import timing, trained
 from derived.papers.cactus.data.language import Grammar
 from derived.papers.cactus.data.small_lm import LanguageModel
-from derived.papers.cactus.matching import rule_of
 from derived.papers.cactus.timing import CLAIMS, PairTime, SamplerTime, times
 
 EXPERIMENTS = (SamplerTime, PairTime)
@@ -31,26 +28,6 @@ def test_every_round_times_every_rule(rows):
     assert table["repeat"].tolist() == [0, 1, 2]
     assert (table[["exact", "cactus", "tas", "rows"]] > 0).all(axis=None)
     assert CLAIMS[1].measure(table).n == 3
-
-
-def test_every_time_follows_the_same_call(monkeypatch):
-    """No rule is timed on what another one has left in caches."""
-    events = []
-    monkeypatch.setattr(timing, "now", lambda device: events.append("now") or float(len(events)))
-
-    def called(p, drafted, q, rule, generator):
-        events.append(str(rule))
-        return SimpleNamespace(n_accepted=torch.tensor([0, 3, 1, 3]))
-
-    monkeypatch.setattr(timing, "accept_reject", called)
-    table = run_experiment(SamplerTime.at("ci"), seed=0, device="cpu")
-    assert (table["cut"] == 0.5).all()  # of the drafts of two blocks in four one is rejected
-    assert events.pop() == str(rule_of("cactus", SamplerTime.delta))
-    rounds = [events[i : i + 14] for i in range(0, len(events), 14)]  # three rules of four events, then the two rows
-    assert len(rounds) == 5
-    for one in rounds:
-        assert one[0::4][:3] == one[2::4][:3]
-        assert len({*one[0:12:4]}) == 3
 
 
 def test_the_ratio_is_a_median_at_the_largest_size():
@@ -86,19 +63,6 @@ def test_the_clock_begins_after_the_prompt_and_every_pass_gives_tokens(monkeypat
     )
 
 
-def test_the_clock_runs_every_setting_on_every_prompt_in_turning_order(rows):
-    table = rows[PairTime]
-    for _, part in table.groupby("shape"):
-        orders = [list(zip(one["rule"], one["knob"], strict=True)) for _, one in part.groupby("prompt")]
-        assert orders[0][1:] + orders[0][:1] == orders[1]
-        assert orders[0][0] == ("alone", 0.0)
-        assert len(set(orders[0])) == 1 + 2 + 5
-    assert (table["seconds"] > 0).all()
-    assert (table.query("rule == 'alone'")["tokens"] == 9).all()
-    assert (table["passes"] <= table["tokens"]).all()
-    assert table.query("rule != 'alone'")["tokens"].between(10 - 4, 10).all()  # but those of the first block
-
-
 def test_speedup_is_that_of_the_slower_pair():
     def timed(pair: int, rule: str, knob: float, cost: float) -> pd.DataFrame:
         facts = {"pair": pair, "shape": "truncated", "rule": rule, "knob": knob, "prompt": range(6), "tokens": 10}
@@ -111,17 +75,3 @@ def test_speedup_is_that_of_the_slower_pair():
     assert found.value == pytest.approx(1.2)
     assert found.n == 6
     assert found.low == pytest.approx(1.2)  # both times rise and fall together
-
-
-def test_the_slower_pair_may_be_the_one_that_is_less_sure():
-    """One pair is 1.2 times as fast, surely; another 1.25 times, more or less: the slower may be as slow as that."""
-    cells = [
-        {"pair": pair, "prompt": prompt, "rule": rule, "knob": knob, "seconds": seconds}
-        for pair, one, spread in ((0, 1.2, 0.0), (1, 1.25, 0.4))
-        for prompt in range(20)
-        for rule, knob, seconds in (("alone", 0.0, one + spread * (-1) ** prompt), ("cactus", 1.0, 1.0))
-    ]
-    claim = next(each for each in CLAIMS if each.id == "CAC-12.e")
-    found = claim.measure(pd.DataFrame(cells).assign(shape="truncated", tokens=1))
-    assert (found.value, found.high) == pytest.approx((1.2, 1.2))
-    assert found.low < 1

@@ -8,7 +8,6 @@ import pytest
 import torch
 from scipy import stats
 
-from derived.lab import training
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.cactus import trained
@@ -155,35 +154,6 @@ def test_the_account_is_that_of_every_drafted_position():
         assert np.allclose(np.mean(spent[text], axis=0), rows.loc[text, ["tv", "kl"]].astype(float), rtol=2**-23)
 
 
-@torch.no_grad()
-def test_surprise_by_hand():
-    ids, one = GRAMMAR.sample(3, 12, stream(8)), model(2, "verifier")
-    laws = torch.log_softmax(one(ids).logits, dim=-1)
-    by_hand = -torch.stack([laws[:, t - 1].gather(-1, ids[:, t : t + 1]) for t in range(4, 12)]).mean(dim=0)
-    assert torch.allclose(trained.surprise(one, ids, 4), by_hand.squeeze(dim=-1), atol=1e-12)
-
-
-def test_no_gradient_of_a_step_is_longer_than_one(monkeypatch):
-    """The sum of squares over all weights; those that the model is given are large, so that its gradients are."""
-    adamw, lengths = training.adamw, []
-
-    def measured(model, **options):
-        optimiser = adamw(model, **options)
-
-        def measure(*_):
-            lengths.append(sum(weight.grad.square().sum() for weight in model.parameters()).item() ** 0.5)
-
-        optimiser.register_step_post_hook(measure)
-        return optimiser
-
-    monkeypatch.setattr(training, "adamw", measured)
-    steep = model(2, "steep")
-    with torch.no_grad():
-        steep.embedding *= 30
-    trained.train(steep, GRAMMAR, steps=5, batch_size=8, length=24, lr=1e-3, generator=stream(7))
-    assert lengths == pytest.approx([1] * 5, abs=1e-5)
-
-
 LOSSY, EXACT = trained.cactus("plain", 1.0), trained.cactus("plain", 0.0)
 
 
@@ -239,19 +209,8 @@ def texts(grid, share: float) -> pd.DataFrame:
     return rows.assign(valid=valid, fault=np.where(valid > 0, 8.0, 3.0), tier="ci", recorded=False)
 
 
-def test_recorded_markers_are_filled_and_live_ones_open(grid):
-    def faces(rows: pd.DataFrame) -> set[str]:
-        lines = [line for ax in trained.trained_pair(rows).axes for line in ax.get_lines()]
-        return {str(line.get_markerfacecolor()) for line in lines if line.get_marker() == "o"}
-
-    recorded = texts(grid, 0.5).assign(tier="cpu", recorded=True)
-    assert faces(texts(grid, 0.5)) == {"none"}
-    assert "none" not in faces(pd.concat([recorded, texts(grid, 0.9)]))
-
-
 @pytest.mark.parametrize("share", [0.5, 0.7])
 def test_figures_of_texts(tells, grid, share):
     rows = texts(grid, share)
     tells(trained.trained_pair(rows), f"truncated Cactus {share:.2f} at 2.0, {share:.2f} at 3.0")
     tells(trained.trained_pair(rows), f"truncated typical {share:.2f} at 2.5; ")
-    tells(trained.where_faults_begin(rows), f"{share:.2f} at 0, {share:.2f} at 1")

@@ -10,7 +10,7 @@ import torch
 
 from derived.lab.draws import normals
 from derived.lab.exercises import judged
-from derived.papers.in_place_ttt import exercises, read_mask
+from derived.papers.in_place_ttt import InPlaceTTTMLP, exercises, read_mask
 from derived.papers.in_place_ttt.model.baselines import gated_linear_attention
 
 HAND, FADING = exercises.EXERCISES["ipt-ex-hand"], exercises.EXERCISES["ipt-ex-decay"]
@@ -90,22 +90,44 @@ def by_loop(keys, values, start, eta, chunk, starts):
     return outputs
 
 
-def by_attention(keys, values, start, eta, chunk, starts):
-    at, starts = torch.arange(len(keys)), torch.as_tensor(starts)
-    document = (at.unsqueeze(1) >= starts).sum(dim=1) - 1
-    place = (at - starts[document]) // chunk
-    reads = (place < place.unsqueeze(1)) & (document == document.unsqueeze(1))
-    return keys @ start.T + eta * (keys @ keys.T * reads) @ values
-
-
 def test_packed_documents_in_any_form():
-    right("ipt-ex-packed", PACKED, by_attention, by_loop)
-    right("ipt-ex-packed", PACKED, lambda K, V, W, lr, C, first: by_loop(K, V, W, lr, C, first).tolist())
+    right("ipt-ex-packed", PACKED, by_loop, lambda K, V, W, lr, C, first: by_loop(K, V, W, lr, C, first).tolist())
 
 
 def test_a_wrong_packing_is_told_where_it_fails():
     for mistake in PACKED.mistakes.values():
         assert "in the document at" in judged("ipt-ex-packed", PACKED, mistake)
+
+
+class Keeps(torch.nn.Module):
+    """A block whose memory answers what it once read: a table of what followed, kept in what the memory adds."""
+
+    def __init__(self, taps=(2,), uses=True):
+        super().__init__()
+        mlp = torch.nn.Module()
+        mlp.gate_proj, mlp.up_proj, mlp.down_proj = (torch.nn.Linear(40, 40) for _ in range(3))
+        mlp.act_fn = torch.nn.SiLU()
+        self.mlp, self.uses = InPlaceTTTMLP.from_mlp(mlp), uses
+        with torch.no_grad():
+            self.mlp.ttt_kernel[:, list(taps)] = 1
+
+    def forward(self, ids):
+        scores = torch.zeros(*ids.shape, 40)
+        if self.uses and self.mlp.memory_off:
+            return scores
+        for row, text in enumerate(ids.tolist()):
+            for at in range(48, 64):
+                if text[at] < 16:
+                    scores[row, at, text[text.index(text[at]) + 1]] = 1
+        return scores
+
+
+def test_a_block_is_judged_by_what_it_writes_and_by_the_switch():
+    """A perfect reader whose answers go with the memory is right; with two taps, or answers that stay, it is not."""
+    gate = exercises.EXERCISES["ipt-ex-gate"]
+    right("ipt-ex-gate", gate, Keeps())
+    assert "more than the token itself" in judged("ipt-ex-gate", gate, Keeps(taps=(2, 3)))
+    assert "1.00 of its answers are right, 1.00 with the memory off" in judged("ipt-ex-gate", gate, Keeps(uses=False))
 
 
 def test_a_check_does_not_print_the_answer(capsys):

@@ -147,8 +147,10 @@ def test_packed_documents_are_read_as_if_alone(size, data):
     keys, values, w_down, room = layer(n, d, h, seed)
     cut = data.draw(st.integers(1, n)) if n > 1 else n
     starts = (0, cut) if cut < n else (0,)
-    alone = [in_place_ttt(*(each[part] for each in (keys, values)), w_down, 0.3, chunk, impl="loop")
-             for part in (slice(0, cut), slice(cut, n))]  # fmt: skip
+    alone = [
+        in_place_ttt(*(each[part] for each in (keys, values)), w_down, 0.3, chunk, impl="loop")
+        for part in (slice(0, cut), slice(cut, n))
+    ]
     together = in_place_ttt(keys, values, w_down, 0.3, chunk, starts=starts)
     assert (together - torch.cat(alone)).abs().max() <= room
     source, kernel = normal(n, d, seed=seed + 1), normal(d, 5, seed=seed)

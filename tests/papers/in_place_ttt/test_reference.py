@@ -2,6 +2,8 @@
 
 import random
 import runpy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -61,7 +63,20 @@ def test_the_memory_answers_what_came_next(capsys):
     a, b = [1.0, 0.0], [0.0, 1.0]
     assert reference.read_and_write([a, b, a], [a, b, a], reference.zeros(2, 2), 2, {1: 1.0})[0][2] == b
     assert reference.read_and_write([a, b, a], [a, b, a], reference.zeros(2, 2), 2, {0: 1.0})[0][2] == a
-    runpy.run_path(reference.__file__, run_name="__main__")
+    plotted = []
+    plot = lambda x, curves, label: plotted.append((list(x), *curves.values()))  # noqa: E731  as the page supplies it
+    runpy.run_path(reference.__file__, {"plot": plot}, "__main__")
     printed = capsys.readouterr().out
     assert "c -> {'a': 1.0, 'b': 0.0, 'c': 0.0}" in printed
     assert printed.endswith("letters that see the future: [2, 4, 6]\n")
+    known = [0, 0, 0, 1, 0, 1, 1, 1]  # by hand: "ab" is written before the second a asks, "bc" only after the second b
+    assert plotted == [([*range(8)], known)]
+
+
+def test_it_runs_alone_with_a_plot_in_letters():
+    done = subprocess.run([sys.executable, "-I", reference.__file__], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert "o score of the letter that follows from 0 to 1; place in the text" in lines
+    assert lines[-8:] == [
+        f"{place:8} | " + "o".rjust(1 + 40 * hit) for place, hit in enumerate([0, 0, 0, 1, 0, 1, 1, 1])
+    ]

@@ -16,12 +16,10 @@ from derived.lab.rng import stream
 from derived.papers.in_place_ttt import documents, recall
 from derived.papers.in_place_ttt.claims import CLAIMS
 from derived.papers.in_place_ttt.data import (
-    FIRST,
     NEEDLE,
     NONE,
     QUESTION,
     TASKS,
-    VARIABLE,
     bigram_documents,
     bigram_floor,
     blind_guess,
@@ -36,12 +34,9 @@ from derived.papers.in_place_ttt.trained import (
     as_many_parameters,
     at_best_rate,
     best_rate,
-    build,
-    fit,
     least_difference,
     lost_when_off,
     mean_of,
-    schedule,
 )
 
 EXPERIMENTS = (Recall, MemoryOff, Documents, CatchUp, Tuned, WarmStart)
@@ -106,19 +101,9 @@ def test_the_answer_stands_in_the_haystack(task):
     assert (ids[:, -3] == QUESTION).all()
     for text, answer in zip(ids.tolist(), answers.tolist(), strict=True):
         asked, body = text[-2], text[:-3]
-        if task.startswith("needle"):
-            found = [body[i + 2] for i in range(len(body) - 2) if body[i] == NEEDLE and body[i + 1] == asked]
-            assert found == answer[:1]
-            assert body.count(NEEDLE) == TASKS[task]
-        elif task == "tracking":
-            known = {asked}
-            for i in range(len(body) - 2):
-                if body[i] == VARIABLE and body[i + 2] in known:
-                    known.add(body[i + 1])
-            assert known - {asked} == set(answer)
-        else:
-            words = [word for word in body if word >= FIRST]
-            assert max(set(words), key=words.count) == answer[0]
+        found = [body[i + 2] for i in range(len(body) - 2) if body[i] == NEEDLE and body[i + 1] == asked]
+        assert found == answer
+        assert body.count(NEEDLE) == TASKS[task]
 
 
 @pytest.mark.parametrize(
@@ -247,25 +232,6 @@ def test_arms_have_as_many_parameters():
     assert as_many_parameters(size, full).inner > size.inner
 
 
-def test_the_schedule_warms_up_and_ends_at_zero():
-    rates = [schedule(step, 100, 0.1) for step in range(100)]
-    assert rates[0] == pytest.approx(0.01)
-    assert max(rates) == pytest.approx(0.1, rel=0.03)
-    assert rates[-1] < 1e-3
-
-
-def test_training_lowers_the_loss_of_each_network():
-    size = Size(6, width=8, inner=12, heads=1, depth=1)
-    one = build(size, 3, 0, torch.device("cpu"), torch.float32)
-    ids = bigram_documents(8, 20, size=6, generator=stream(0, "texts"))
-    from derived.lab.training import mean_cross_entropy
-
-    losses = fit(one, lambda _: mean_cross_entropy(one(ids[:, :-1]), ids[:, 1:]), steps=40, rate=1e-2)
-    assert (losses[:, -1] < losses[:, 0] - 0.1).all()
-    full = dataclasses.replace(size, memories={0: Memory()})
-    assert as_many_parameters(size, full).inner > size.inner
-
-
 @pytest.fixture(scope="module")
 def rows():
     found = {}
@@ -303,15 +269,13 @@ def test_every_arm_and_rate_has_its_rows(rows):
                 assert math.isfinite(measure(flat[claim.experiment]).value), claim.id
 
 
-def test_the_figures_say_in_words_what_they_show(rows):
+def test_the_figure_says_in_words_what_it_shows(rows):
     """Of rows whose values are known."""
     seen = {kind: each.assign(recorded=True, tier="cpu") for kind, each in rows.items()}
     found = seen[MemoryOff].assign(test=0.75, off=0.25, other=0.5)
     assert "trained with a memory 0.75; memory off as it reads 0.25; another text's memory 0.50" in (
         recall.switched(found, 0.3).get_label()
     )
-    label = documents.documents(seen[Documents].assign(loss=1.5, off=2.0)).get_label()
-    assert "after 24 tokens: window attention 1.500, In-Place TTT 1.500, DeltaNet 1.500, memory off 2.000" in label
 
 
 def switched(on: float, off: float, none: float) -> pd.DataFrame:

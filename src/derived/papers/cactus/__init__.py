@@ -23,7 +23,6 @@ __getattr__, __dir__, __all__ = face.attach(
         "model.generate": ["speculative_generate"],
         "model.rules": [
             "Cactus",
-            "CactusKL",
             "Calibrated",
             "Interp",
             "Lenience",
@@ -33,6 +32,6 @@ __getattr__, __dir__, __all__ = face.attach(
             "Typical",
         ],
         "model.sampler": ["accept_reject"],
-        "model.theory": ["expected_accepted", "gamma_cactus", "mentored_law", "speedup_model"],
+        "model.theory": ["expected_accepted", "gamma_cactus", "mentored_law"],
     },
 )

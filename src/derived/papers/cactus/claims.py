@@ -1,8 +1,8 @@
 """The chapter's claims and the experiments that they rest on, in the order of the page."""
 
-from . import gemma, position, timing, trained
+from . import position, timing, trained
 
-CLAIMS = (*position.CLAIMS, *trained.CLAIMS, *timing.CLAIMS, *gemma.CLAIMS)
+CLAIMS = (*position.CLAIMS, *trained.CLAIMS, *timing.CLAIMS)
 EXPERIMENTS = (
     position.RandomPairs,
     position.FlatVerifier,
@@ -10,5 +10,4 @@ EXPERIMENTS = (
     trained.AmendedInterpolation,
     timing.PairTime,
     timing.SamplerTime,
-    gemma.Novels,
 )

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .model.divergences import bisected
 from .model.exact import acceptance_rate
-from .model.rules import Interp, Rule, make_rule
+from .model.rules import Cactus, Interp, Lenience, Mentored, Rule, TopK, Typical
 
 #: The rules that are set to Cactus' acceptance, each with the range of its knob, least accepting end first.
 KNOBS = {
@@ -32,13 +32,14 @@ def rule_of(name: str, knob: float) -> Rule:
 
     "interp inside" is interpolation that keeps no draft with q_n = 0.
     """
-    if name == "interp inside":
-        return Interp(knob, inside=True)
-    if name == "tas":
-        return make_rule(name, knob, knob**0.5)
-    if name == "topk":
-        return make_rule(name, int(knob))
-    return make_rule(name, knob)
+    match name:
+        case "interp inside":
+            return Interp(knob, inside=True)
+        case "tas":
+            return Typical(knob, knob**0.5)
+        case "topk":
+            return TopK(int(knob))
+    return {"cactus": Cactus, "interp": Interp, "lenience": Lenience, "mentored": Mentored}[name](knob)
 
 
 def match(name: str, p: Float[Tensor, "pairs V"], q: Float[Tensor, "pairs V"], target: float) -> float:

@@ -16,7 +16,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from derived.lab import measure
@@ -24,7 +23,6 @@ from derived.lab.claims import at_most, bound, on_page, refuted
 from derived.lab.experiment import Experiment, rows
 from derived.lab.plot import (
     BLUE,
-    DIVERGING,
     GREEN,
     INK,
     MUTED,
@@ -120,9 +118,8 @@ class FlatVerifier(Experiment):
             p, q = fixed_budget_family(V, delta)
             kept = torch.minimum(p, Cactus(delta).gamma(p, q))  # all of p: nothing is rejected, this is what is emitted
             facts = {"tv": divergence(kept, q, "tv"), "kl": divergence(kept, q), "draft_kl": divergence(p, q)}
-            lines.append(
-                {"V": V, "delta": delta, "gap": 1 - kept.sum().item(), **{k: x.item() for k, x in facts.items()}}
-            )
+            facts |= {"gap": 1 - kept.sum()}
+            lines.append({"V": V, "delta": delta} | {name: value.item() for name, value in facts.items()})
         return pd.DataFrame(lines)
 
 
@@ -249,25 +246,4 @@ def which_law(rows: pd.DataFrame) -> Figure:
         f"other two. KL from the verifier: emitted {first['kl_emitted']:.3f}, mixture of the targets "
         f"{first['kl_mixture']:.3f}, budget {first['delta']:g}."
     )
-    return figure
-
-
-def budget_map(rows: pd.DataFrame) -> Figure:
-    """KL of the target over its budget on a grid; rows: delta, q_n, ratio."""
-    grid = rows.pivot(index="delta", columns="q_n", values="ratio")
-    most = float(grid.to_numpy().max())
-    if most > 2:
-        raise ValueError(f"{most:.4g} budgets are spent: a target spends less than twice its budget (cac-budget)")
-    figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    norm = TwoSlopeNorm(1.0, 0.0, 2.0)
-    mesh = ax.pcolormesh(grid.columns, grid.index, grid, cmap=DIVERGING, norm=norm, shading="nearest", rasterized=True)
-    figure.colorbar(mesh, ax=ax, label=r"KL of the target, in budgets")
-    ax.plot(1 / (1 + 2 * grid.index), grid.index, color=INK, linestyle=":", linewidth=1.4)
-    beside(ax, 0.3, 0.01, "kept", INK, ha="center")
-    beside(ax, 0.75, 0.01, "exceeded", INK, ha="center")
-    beside(ax, 1 / 2, 0.5, "worst", INK, (6, 8))
-    ax.set(xlabel="verifier's probability $q_n$ of the drafted token", ylabel=r"budget $\delta$ (nats)")
-    ax.set(yscale="log", ylim=(grid.index.min(), grid.index.max()), xlim=(0, 1))
-    panel_label(ax, f"Red: a target spends more than its budget, up to {most:.2f} times")
-    figure.set_label(f"Heat map of the KL of the target over its budget, up to {most:.2f}; exceeded where q is large.")
     return figure

@@ -33,7 +33,7 @@ from derived.lab import stats, training
 from derived.lab.claims import RECORDED, at_least, at_most, reported, statistic, unseen
 from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure, chosen, lowest
-from derived.lab.plot import INK, beside, largest, panel_label, shades
+from derived.lab.plot import largest, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 
@@ -445,33 +445,12 @@ def trained_pair(rows: pd.DataFrame) -> Figure:
                 f"{shape} {name} " + ", ".join(f"{v:.2f} at {a:.1f}" for v, a in zip(valid, kept, strict=True))
             )
         ax.set(xlabel="drafts kept per block")
-    panel_label(axes[0], "truncated (0.6, top-p 0.95): nearly all stay valid")
+    panel_label(axes[0], "truncated (0.6, top-p 0.95): one rule breaks texts")
     panel_label(axes[1], "temperature 1: faults rise with δ")
     axes[1].legend(fontsize=9, loc="lower left")
     axes[0].set(ylabel="texts without fault", ylim=(-0.03, 1.03))
     figure.set_label(
         "Share of texts without fault against drafts kept per block, truncated distributions and temperature 1. Share "
         f"at drafts kept: {'; '.join(words)}."
-    )
-    return figure
-
-
-def where_faults_begin(rows: pd.DataFrame) -> Figure:
-    """Texts still without fault against tokens written, temperature 1; rows of ``TrainedPair``."""
-    rows = largest(rows)
-    rows = rows[(rows["draft"] == "trained") & (rows["shape"] == "plain") & (rows["rule"] == "cactus")]
-    figure, ax = plt.subplots(figsize=(6.0, 3.0))
-    deltas, words = sorted(rows["knob"].unique()), []
-    at = np.arange(int(rows["fault"].max()) + 1)
-    for delta, color in zip(deltas, shades(len(deltas)), strict=True):
-        fault = np.sort(rows.loc[rows["knob"] == delta, "fault"].to_numpy())
-        alive = 1 - np.searchsorted(fault, at, side="left") / len(fault)
-        ax.plot(at, alive, color=color)
-        beside(ax, at[-1], alive[-1], rf"$\delta={delta:g}$", INK, (4, 0))
-        words.append(f"{alive[-1]:.2f} at {delta:g}")
-    ax.set(xlabel="tokens written", ylabel="texts still without fault", ylim=(0, 1.03), xlim=(0, 1.2 * at[-1]))
-    panel_label(ax, "Faults add up with the length of the text")
-    figure.set_label(
-        f"Share of texts still without fault against tokens written, by budget. At the end {', '.join(words)}."
     )
     return figure

@@ -69,8 +69,7 @@ def reader(*, vocabulary: int, chunk: int, eta: float = 2.0, broken: str = "") -
 
     def values(s: Tensor, later: Tensor) -> Tensor:
         ahead = 2 if broken == "taps cross by two" else 1
-        known = torch.cat([s, later[:ahead] if ahead == 2 else later[:0]])
-        known = pad(known, (0, 0, 0, 2))
+        known = pad(torch.cat([s, later[: ahead if ahead == 2 else 0]]), (0, 0, 0, 2))
         return sum(known[k : k + len(s)] for k in range(1, ahead + 1))
 
     def model(text: Text) -> Tensor:

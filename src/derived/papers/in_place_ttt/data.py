@@ -3,12 +3,12 @@
 symbol   name       meaning                                                                   axes
 P, Q     pairs, queries   recall: pairs (k, v) in the first half, keys asked in the last quarter   scalar
 n        length     tokens of a text                                                          scalar
--        ids        recall: keys 0..K-1, values K..2K-1, fillers 2K..; needles: marks 0..3, words 4..  (*B, n)
+-        ids        recall: keys 0..K-1, values K..2K-1, fillers 2K..; needles: marks 0..2, words 3..  (*B, n)
 -        labels     the value at a query's place, elsewhere NONE                              (*B, n)
 V        size       documents: different tokens                                               scalar
 pi       -          the document's own permutation of the tokens                              (V,)
 p        follow     probability that the next token is pi(x), else uniform                    scalar
--        answers    needles: the words that a right answer names, -1 where fewer              (B, 4)
+-        answers    needles: the value of the key that is asked for                           (B, 1)
 -        items, error   published: questions behind a score; standard error of a difference, points
 """
 
@@ -60,8 +60,8 @@ def blind_guess(pairs: int, keys: int) -> float:
 
 
 def mqar(
-    batch: int, length: int, *, pairs: int, queries: int, keys: int = 32, fillers: int = 8, generator: torch.Generator,
-) -> Texts:  # fmt: skip
+    batch: int, length: int, *, pairs: int, queries: int, keys: int = 32, fillers: int = 8, generator: torch.Generator
+) -> Texts:
     """Texts of multi-query associative recall: ``pairs`` at random even places of the first half, different keys with
     independent values; ``queries`` of them at random places of the last quarter; fillers elsewhere.
 
@@ -123,24 +123,21 @@ def bigram_floor(size: int, follow: float = 0.8) -> float:
     return -(follow + other) * math.log(follow + other) - (size - 1) * other * math.log(other)
 
 
-NEEDLE, VARIABLE, QUESTION, END, FIRST = range(5)
-TASKS = {"needle": 1, "needles": 4, "tracking": 4, "common": 0}  # how many triples are hidden
+NEEDLE, QUESTION, END, FIRST = range(4)
+TASKS = {"needle": 1, "needles": 4}  # how many triples are hidden
 
 
 class Haystack(NamedTuple):
     """Texts and the answers to the questions with which they end."""
 
     ids: Int[Tensor, "B n"]
-    answers: Int[Tensor, "B 4"]
+    answers: Int[Tensor, "B 1"]
     vocabulary: int
 
 
 def ruler_like(task: str, batch: int, length: int, *, words: int = 64, generator: torch.Generator) -> Haystack:
-    """Texts of one of four tasks, each ending in a question of three tokens.
-
-    "needle": one triple (mark, key, value) somewhere, and its key asked; "needles": four, and one of the keys asked;
-    "tracking": a chain x = value, y = x, … of four, hidden in order, and all names asked that hold the value;
-    "common": one word fills a third of the text, and is asked for. ValueError where a text is too short.
+    """Texts with one triple (mark, key, value) somewhere ("needle") or four ("needles"), each text ending in a question
+    of three tokens that has one of its keys. ValueError where a text is too short.
 
     >>> text = ruler_like("needle", 1, 16, generator=torch.Generator().manual_seed(0))
     >>> place = (text.ids[0] == NEEDLE).nonzero()[0, 0]
@@ -149,35 +146,17 @@ def ruler_like(task: str, batch: int, length: int, *, words: int = 64, generator
     """
     check_choice("task", task, TASKS)
     check_count("words", words, 9)
-    hidden = TASKS[task]
-    slots = (length - 3) // 3
-    if slots < max(hidden, 4):
-        raise ValueError(f"length = {length} for {max(hidden, 4)} triples and a question; give at least 15")
+    if length < 15:
+        raise ValueError(f"length = {length} for four triples and a question; give at least 15")
     order = torch.rand(batch, words, generator=generator).argsort(dim=-1) + FIRST  # all different, a row each
     ids = order.gather(1, torch.randint(8, words, (batch, length), generator=generator))  # fillers: no key, no value
-    keys, values = order[:, :4], order[:, 4:8]
-    answers = torch.full((batch, 4), -1)
-    rows = torch.arange(batch)
-    if task == "common":
-        ids[:, :-3] = torch.where(
-            torch.rand(batch, length - 3, generator=generator) < 1 / 3, values[:, :1], ids[:, :-3]
-        )
-        answers[:, 0], asked = values[:, 0], torch.full((batch,), END)
-    else:
-        place = 3 * torch.rand(batch, slots, generator=generator).argsort(dim=-1)[:, :hidden]
-        place = place.sort(dim=-1).values if task == "tracking" else place
-        mark = VARIABLE if task == "tracking" else NEEDLE
-        held = torch.cat([values[:, :1], keys[:, :3]], dim=1) if task == "tracking" else values
-        for i in range(hidden):
-            at = place[:, i]
-            ids[rows, at], ids[rows, at + 1], ids[rows, at + 2] = torch.tensor(mark), keys[:, i], held[:, i]
-        which = torch.randint(max(hidden, 1), (batch,), generator=generator)
-        asked = values[:, 0] if task == "tracking" else keys[rows, which]
-        answers[:, : (4 if task == "tracking" else 1)] = (
-            keys if task == "tracking" else values[rows, which].unsqueeze(-1)
-        )
-    ids[:, -3], ids[:, -2], ids[:, -1] = QUESTION, asked, END
-    return Haystack(ids, answers, words + FIRST)
+    keys, values = order[:, : TASKS[task]], order[:, 4 : 4 + TASKS[task]]
+    triples = torch.stack([torch.full_like(keys, NEEDLE), keys, values], dim=-1)
+    place = 3 * _places(batch, TASKS[task], length // 3 - 1, generator)
+    ids.scatter_(1, (place.unsqueeze(-1) + torch.arange(3)).flatten(1), triples.flatten(1))
+    which = torch.randint(TASKS[task], (batch, 1), generator=generator)
+    ids[:, -3], ids[:, -2], ids[:, -1] = QUESTION, keys.gather(1, which).squeeze(1), END
+    return Haystack(ids, values.gather(1, which), words + FIRST)
 
 
 LENGTHS = ("4k", "8k", "16k", "32k", "64k", "128k", "256k")

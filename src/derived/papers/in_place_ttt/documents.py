@@ -1,19 +1,16 @@
 """Documents with a secret: which letter follows which is drawn for each, and only reading it tells.
 
-Small models from scratch (sizes of chunks, rivals, tuned rates, longer training) and from a warm
-start. They stand in for the paper's runs of 0.5 to 14 billion parameters. The loss of a fixed last block is judged.
+Small models from scratch (rivals, tuned rates, longer training) and from a warm start. They stand in for the paper's
+runs of 0.5 to 14 billion parameters. The loss of a fixed last block is judged.
 """
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -21,7 +18,6 @@ from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, statistic, unseen
 from derived.lab.experiment import rows
 from derived.lab.measure import Measure, chosen, lowest
-from derived.lab.plot import BLUE, DASHED, GREEN, MUTED, PINK, RED, apart, beside, largest, mean_and_reach, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 from derived.lab.training import mean_cross_entropy
@@ -227,9 +223,6 @@ class WarmStart(Bigrams):
         return pd.concat(tables, ignore_index=True).assign(floor=bigram_floor(self.vocabulary))
 
 
-# Claims ---------------------------------------------------------------------------------------------------------------
-
-
 def at_plateau(measure: Measure, *arms: str) -> Measure:
     """The measure on models that were trained for all steps, if they are flat there."""
     flat = trained.if_flat(measure, *(f"arm == '{arm}'" for arm in arms))
@@ -378,36 +371,3 @@ CLAIMS = (
         comparison=("another text writes", lost("placebo")),
     ),
 )
-
-# Figure ---------------------------------------------------------------------------------------------------------------
-
-ARMS = {"window": ("window attention", MUTED), "ttt": ("In-Place TTT", BLUE), "delta": ("DeltaNet", RED)}
-ARMS |= {"gla": ("GLA", PINK), "lact": ("LaCT", GREEN), "placebo": ("another text's writes", MUTED)}
-
-
-def documents(rows: pd.DataFrame, shown: Sequence[str] = ("window", "ttt", "delta")) -> Figure:
-    """Loss of the last block against the context before it, after all steps; rows of ``Documents``."""
-    rows = trained.at_chosen_rate(largest(rows).query("arm in @shown and steps == steps.max()"), ["arm"], "min")
-    contexts, last = sorted(rows["context"].unique()), rows[rows["context"] == rows["context"].max()]
-    figure, ax = plt.subplots(figsize=(6.4, 3.3))
-    ends = last.groupby("arm", sort=False)["loss"].mean()
-    ends["off"] = last.loc[last["arm"] == "ttt", "off"].mean()
-    places = dict(zip(ends.index, apart(ends.to_numpy(), 0.07 * (np.ptp(ends) or 1)), strict=True))
-    for arm, part in rows.groupby("arm", sort=False):
-        name, color = ARMS[arm]
-        found = [(each, *mean_and_reach(one["loss"])) for each, one in part.groupby("context")]
-        x, value, reach = (np.array(each) for each in zip(*found, strict=True))
-        face = color if rows["recorded"].iloc[0] else "none"
-        ax.errorbar(x, value, reach, fmt="-o", color=color, markerfacecolor=face, markersize=4)
-        beside(ax, contexts[-1], places[arm], name, color, (8, 0))
-    off = mean_and_reach(last.loc[last["arm"] == "ttt", "off"])
-    ax.errorbar(contexts[-1:], off[:1], off[1:], fmt="s", color=BLUE, markerfacecolor="none", markersize=6)
-    beside(ax, contexts[-1], places["off"], "the same memory,\nswitched off", BLUE, (8, 0))
-    ax.axhline(rows["floor"].iloc[0], xmax=0.74, **DASHED)
-    beside(ax, 0, rows["floor"].iloc[0], "who knows the secret", MUTED, (0, -8), fontsize=8)
-    ax.set(xlabel="tokens before the last block", xlim=(-0.02 * contexts[-1], 1.35 * contexts[-1]), xticks=contexts)
-    ax.set_ylabel("loss of the last block (nats)")
-    panel_label(ax, "switched off as it reads, a memory is worse than none")
-    words = ", ".join(f"{'memory off' if arm == 'off' else ARMS[arm][0]} {loss:.3f}" for arm, loss in ends.items())
-    figure.set_label(f"Loss of a last block against the context before it; after {contexts[-1]} tokens: {words}.")
-    return figure

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from derived.lab.exercises import Derive, Implement, ask, checker, ranges
 
+from .data import mqar
 from .model.forms import in_place_ttt
+from .model.module import memories, memory_off
 from .model.theory import lag, tapped
 
 SAME = 1e-5  # what float32 may lose in sums of a hundred products of size one
@@ -122,5 +124,27 @@ packed_documents = Implement(
     },
 )
 
+
+def _texts_of_recall(generator: torch.Generator) -> dict:
+    ids, labels, _ = mqar(64, 64, pairs=8, queries=6, keys=16, generator=generator)
+    return {"ids": ids, "labels": labels}
+
+
+@torch.no_grad()
+def _recalls_by_what_it_wrote(block, ids, labels):
+    """`ipt-previous`: the token itself is written, and the answers are gone with the memory."""
+    if any(memory.ttt_kernel[:, [0, 1, 3, 4]].any() for memory in memories(block)):
+        return "it writes more than the token itself"
+    right = lambda: (block(ids)[labels >= 0].argmax(-1) == labels[labels >= 0]).float().mean().item()  # noqa: E731
+    with memory_off(block):
+        off = right()
+    if (share := right()) < 0.9 or off > 0.1:
+        return f"{share:.2f} of its answers are right, {off:.2f} with the memory off"
+    return None
+
+
+previous_token = Implement((_recalls_by_what_it_wrote,), _texts_of_recall)
+
 EXERCISES = {"ipt-ex-hand": by_hand, "ipt-ex-decay": fading, "ipt-ex-packed": packed_documents}
+EXERCISES |= {"ipt-ex-gate": previous_token}
 check = checker(EXERCISES)

@@ -106,8 +106,6 @@ def explorer(n: int = 16, chunks: tuple[int, ...] = (1, 2, 4, 8, 16), most: int 
         figure.update_yaxes(autorange="reversed", row=1, col=column)
     alt = (
         f"Two tables of {n} by {n} squares, who depends on whom through the memory, for {len(frames)} settings of the "
-    )
-    alt += (
         "chunk and of the tokens ahead. Leaks, in red, appear only where taps cross an edge and look two ahead or more."
     )
     title = {"text": frames[start]["layout"]["title"]["text"], "font": {"size": 14}}

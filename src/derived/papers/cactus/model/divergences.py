@@ -25,7 +25,7 @@ from derived.lab.checks import check_at_least
 
 from .laws import as_float64, as_probability, check_same_vocabulary
 
-Name = Literal["kl", "reverse_kl", "chi2", "neyman", "hellinger", "js", "tv"]
+Name = Literal["kl", "chi2", "hellinger", "js", "tv"]
 HALVINGS = 64  # of an interval inside [0, 1]: below the spacing of float64 there
 Inside = Callable[[Tensor], Tensor]
 
@@ -55,9 +55,7 @@ def _js_terms(h: Tensor, q: Tensor) -> Tensor:
 TERMS: MappingProxyType[str, Callable[[Tensor, Tensor], Tensor]] = MappingProxyType(
     {
         "kl": _kl_terms,
-        "reverse_kl": lambda h, q: _kl_terms(q, h),
         "chi2": _chi2_terms,
-        "neyman": lambda h, q: _chi2_terms(q, h),
         "hellinger": lambda h, q: (h.sqrt() - q.sqrt()).square() / 2,
         "js": _js_terms,
         "tv": lambda h, q: (h - q).abs() / 2,
@@ -74,8 +72,8 @@ def _terms(name: str) -> Callable[[Tensor, Tensor], Tensor]:
 def divergence(h: Float[Tensor, "*batch V"], q: Float[Tensor, "*#batch V"], name: Name = "kl") -> Tensor:
     """D_f(h || q) = sum_i q_i f(h_i / q_i) in nats, computed in float64.
 
-    f(t): kl t ln t, reverse_kl -ln t, chi2 (t - 1)^2, neyman (t - 1)^2 / t, hellinger (sqrt t - 1)^2 / 2,
-    js [t ln(2t / (1 + t)) + ln(2 / (1 + t))] / 2, tv |t - 1| / 2.
+    f(t): kl t ln t, chi2 (t - 1)^2, hellinger (sqrt t - 1)^2 / 2, tv |t - 1| / 2,
+    js [t ln(2t / (1 + t)) + ln(2 / (1 + t))] / 2.
 
     Shapes: h, q (..., V), returns (...). Raises ValueError for an unknown name or different vocabularies. [prior]
 
@@ -126,7 +124,7 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
     {phi <= budget}. In closed form for chi2, q_n + sqrt(budget q_n (1 - q_n)); for tv, q_n + budget; for hellinger,
     sin^2(asin sqrt q_n + arccos(1 - budget)); each capped at 1. Otherwise the root of phi by halving.
 
-    At q_n = 0 it is 0 exactly if f'(infinity) is infinite (kl, chi2). For hellinger, js, tv, reverse_kl and neyman a
+    At q_n = 0 it is 0 exactly if f'(infinity) is infinite (kl, chi2). For hellinger, js and tv a
     budget buys tokens that the verifier excludes.
 
     Shapes: broadcast. Raises ValueError for a budget that is negative or not finite and for a q_n outside [0, 1].

@@ -98,9 +98,8 @@ class Reader:
         who: str,
         use_cache: bool,
         settings: dict[str, Any],
-        process: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
-        self.model, self.who, self.use_cache, self.settings, self.process = model, who, use_cache, settings, process
+        self.model, self.who, self.use_cache, self.settings = model, who, use_cache, settings
         self.cache: Any = None
         self.num_read = 0  # columns of the texts that the cache holds
         self.known = inspect.signature(model.forward).parameters.keys()
@@ -125,20 +124,7 @@ class Reader:
             if self.cache is None:
                 check_cache(output, self.who)
             self.cache, self.num_read = output.past_key_values, width
-        logits = output.logits[:, -num_laws:]
-        if self.process is not None:
-            logits = self.processed(tokens, length, logits)
-        return next_laws(logits, **self.settings)
-
-    def processed(self, tokens: Tensor, length: Tensor, logits: Float[Tensor, "B n V"]) -> Float[Tensor, "B n V"]:
-        """The logits as ``process(input_ids, scores)`` changes them; each text is shown alone, without padding."""
-        num_laws, width = logits.shape[1], tokens.shape[1]
-        changed = torch.empty_like(logits)
-        for b, start in enumerate((width - length).tolist()):
-            for i in range(num_laws):
-                text = tokens[b : b + 1, start : width - num_laws + 1 + i]
-                changed[b, i] = self.process(text, logits[b : b + 1, i].clone())[0]
-        return changed
+        return next_laws(output.logits[:, -num_laws:], **self.settings)
 
     def forget(self, rows: Int[Tensor, "new"], removed: Int[Tensor, "new"], width: int) -> None:
         """Roll the cache back to the first ``width`` columns of the realigned texts."""
@@ -174,9 +160,7 @@ def speculative_generate(
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
-    logits_processor: Callable[[Tensor, Tensor], Tensor] | None = None,
     stop_ids: Collection[int] | None = None,
-    streamer: Any = None,
     on_block: Callable[[JudgedBlock], None] | None = None,
     use_cache: bool = True,
 ) -> Generation:
@@ -189,20 +173,17 @@ def speculative_generate(
     ``prompts``: (B, T), B lists of different lengths, or what a tokenizer returns, with its ``attention_mask``: tokens
     where that is 0 are padding, on either side, and are left out. ``temperature``, ``top_k``, ``top_p``: by default
     those with which ``verifier.generate`` samples, if its ``generation_config`` says ``do_sample``, the 50 most likely
-    tokens where that has no ``top_k``; else 1 and no cut; both models are cut alike. ``logits_processor``: a
-    ``LogitsProcessorList``, or any function of (input_ids (1, T), scores (1, V)), called
-    before the temperature, for both models. ``stop_ids``: by default the verifier's ``generation_config.eos_token_id``;
-    give () to write on after it. A text ends with its first stop token, which it keeps. ``streamer``: a streamer of
-    transformers, given the prompt and then the tokens of each block, for one text. ``on_block`` is called after each
-    block with all that was decided in it, its new tokens among them. No more is drafted than the longest rest of a
+    tokens where that has no ``top_k``; else 1 and no cut; both models are cut alike. ``stop_ids``: by default the verifier's ``generation_config.eos_token_id``;
+    give () to write on after it. A text ends with its first stop token, which it keeps. ``on_block`` is called
+    after each block with all that was decided in it, its new tokens among them. No more is drafted than the longest rest of a
     text, so the last blocks of a batch may be shorter than m.
 
     Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` then is exact
     speculative sampling and its knob does nothing (O9), which a warning says.
 
     Raises ValueError for an empty prompt or batch, strings, padding that no mask hides, m = 0, different vocabularies,
-    token numbers outside them, a model in training mode, texts beyond a model's last position, a streamer for several
-    texts, a ``generation_config`` that changes the law in another way, such as a ``repetition_penalty``, and a cache
+    token numbers outside them, a model in training mode, texts beyond a model's last position, a
+    ``generation_config`` that changes the law in another way, such as a ``repetition_penalty``, and a cache
     that cannot be rolled back, such as one of a sliding window. [repo; batch ours]
 
     >>> from derived.lab.rng import stream
@@ -224,10 +205,7 @@ def speculative_generate(
             stacklevel=2,
         )
     pairs = ((draft, "draft"), (verifier, "verifier"))
-    drafter, judge = (Reader(*pair, use_cache, settings, logits_processor) for pair in pairs)
-    if streamer is not None:
-        _check_one_text(len(tokens))
-        streamer.put(tokens.cpu())
+    drafter, judge = (Reader(*pair, use_cache, settings) for pair in pairs)
     stops = torch.tensor(sorted(stop_ids), dtype=torch.int64, device=tokens.device)
     ends = length + max_new_tokens
     active = torch.arange(len(tokens), device=tokens.device)
@@ -248,8 +226,6 @@ def speculative_generate(
         for b, row, count, a in zip(*map(Tensor.tolist, (active, block.ids, counts, block.n_accepted)), strict=True):
             texts[b] += row[:count]
             course[-1][b] = a
-        if streamer is not None:
-            streamer.put(block.ids[0, : int(counts[0])].cpu())
         tokens = torch.cat([tokens, tokens[:, -1:]], dim=1)
         tokens[:, -size - 1 :] = block.ids  # what lies after the last token of a text is forgotten below
         # Finished texts leave; the others forget what was rejected, and end in the same column again.
@@ -262,8 +238,6 @@ def speculative_generate(
         tokens = realign(tokens, rows, removed, width)
         judge.forget(rows, removed, width - 1)
         drafter.forget(rows, removed, width - 2)
-    if streamer is not None:
-        streamer.end()
     return _collect(texts, course, drafted, tokens.device)
 
 
@@ -339,7 +313,7 @@ def _check_heeded(verifier: Any) -> None:
         if value not in (None, neutral):
             raise ValueError(
                 f"the verifier's generation_config says {name} = {value!r}, which changes what it writes and is not "
-                "heeded here; set it to None, and give what it should do as logits_processor or stop_ids"
+                "heeded here; set it to None"
             )
 
 
@@ -352,11 +326,6 @@ def _sampling(verifier: Any, temperature: float | None, top_k: int | None, top_p
         given = {name: getattr(config, name, None) if value is None else value for name, value in given.items()}
         given["top_k"] = 50 if given["top_k"] is None else given["top_k"] or None  # 0 is its word for no cut
     return given | {"temperature": 1.0 if given["temperature"] is None else given["temperature"]}
-
-
-def _check_one_text(num_texts: int) -> None:
-    if num_texts != 1:
-        raise ValueError(f"a streamer shows one text as it is written, and these are {num_texts}; give one prompt")
 
 
 def _check_request(

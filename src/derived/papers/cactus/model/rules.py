@@ -12,9 +12,7 @@ when n is rejected, so (h^(n) - p)_+ is (s q - p)_+ everywhere; for a fixed law 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import torch
@@ -26,7 +24,6 @@ from .laws import as_float64, check_share
 from .theory import (
     delta_calibrated,
     gamma_cactus,
-    gamma_exact_kl,
     gamma_interp,
     gamma_lenience,
     mentored_band,
@@ -112,26 +109,6 @@ class Cactus(Raised):
 
     def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return gamma_cactus(q_n, self.delta)
-
-
-@dataclass(frozen=True)
-class CactusKL(Raised):
-    """Cactus with the exact root of kl(gamma || q_n) = delta: the budget per proposal holds for every q_n. [ours]
-
-    delta >= 0 in nats. Raises ValueError for a delta that is negative or not finite.
-
-    >>> CactusKL(1 / 16).gamma(0.5, 1 / 3)
-    tensor(0.5051, dtype=torch.float64)
-    """
-
-    delta: float
-    name: ClassVar[str] = "cactus_kl"
-
-    def __post_init__(self) -> None:
-        check_at_least("delta", self.delta, 0)
-
-    def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
-        return gamma_exact_kl(q_n, self.delta)
 
 
 @dataclass(frozen=True)
@@ -304,15 +281,3 @@ class TopK(Rule):
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:
         kept = q >= self._least(q).unsqueeze(-1)
         return (kept.to(q.dtype) - p).clamp_(min=0.0)
-
-
-RULES: MappingProxyType[str, Callable[..., Rule]] = MappingProxyType(
-    {rule.name: rule for rule in (SpS, Cactus, CactusKL, Calibrated, Lenience, Interp, Mentored, Typical, TopK)}
-)
-
-
-def make_rule(name: str, *knobs: float) -> Rule:
-    """The rule of that name with its knobs: make_rule("cactus", 0.5). Raises ValueError for an unknown name."""
-    if name not in RULES:
-        raise ValueError(f"rule {name!r} is not known; give one of {', '.join(RULES)}")
-    return RULES[name](*knobs)

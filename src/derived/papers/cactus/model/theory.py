@@ -15,17 +15,15 @@ Everything is torch, float64; scalars may be given as numbers.
 """
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from scipy import optimize
 from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .divergences import bisected, divergence, gamma_constrained
+from .divergences import bisected, divergence
 from .laws import as_float64, as_probability, check_pair, check_share
 
 
@@ -42,12 +40,6 @@ def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     check_at_least("delta", delta, 0)
     q_n = as_probability("q_n", q_n)
     return (q_n + (2 * delta * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
-
-
-def gamma_exact_kl(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
-    """The largest gamma with kl(gamma || q_n) <= delta: Cactus without the Taylor step. Shapes: broadcast. [ours]"""
-    check_at_least("delta", delta, 0)
-    return gamma_constrained(q_n, delta, "kl")
 
 
 def gamma_lenience(q_n: Tensor | float, ell: float) -> Tensor:
@@ -160,12 +152,6 @@ def sharp_budget(delta: Tensor | float) -> Tensor:
     return torch.log1p(2 * as_float64(delta))
 
 
-@cache
-def always_kept_from() -> float:
-    """The root of ln(1 + 2 delta) = delta, about 1.2564: from there on KL(h^(n) || q) <= delta for every q_n (O2)."""
-    return float(optimize.brentq(lambda delta: math.log1p(2 * delta) - delta, 1.0, 2.0, xtol=1e-15))
-
-
 def num_overdrafted(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"]) -> Tensor:
     """V_+, the number of tokens with p > q > 0; tokens with q = 0 are never accepted and cost nothing. [ours]"""
     return ((p > q) & (q > 0)).sum(dim=-1)
@@ -181,15 +167,6 @@ def emitted_kl_bound(delta: Tensor | float, V_plus: Tensor | float) -> Tensor:
     """KL(h_alg || q) <= ln(1 + 2 delta V_+ + sqrt(2 delta V_+)) (O7). Shapes: broadcast. [ours]"""
     tv = emitted_tv_bound(delta, V_plus)
     return torch.log1p(tv.square() + tv)
-
-
-def text_kl_bound(delta: Tensor | float, V_plus: Tensor | float, num_tokens: int) -> Tensor:
-    """KL of a text of T tokens from the verifier's <= T times the bound for one drafted position (O7, chain rule).
-
-    Bonus tokens are exact, so T may be replaced by the expected number of drafted positions. [ours]
-    """
-    check_count("num_tokens", num_tokens, 0)
-    return num_tokens * emitted_kl_bound(delta, V_plus)
 
 
 def fixed_budget_family(V: int, delta: float) -> tuple[Tensor, Tensor]:
@@ -217,17 +194,3 @@ def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
     check_count("m", m)
     alpha = as_float64(alpha)
     return (alpha.unsqueeze(-1) ** torch.arange(1, m + 1, dtype=torch.float64, device=alpha.device)).sum(dim=-1)
-
-
-def speedup_model(alpha: Tensor | float, m: int, cost: float, verify_cost: float = 1.0) -> Tensor:
-    """(AL_m + 1) / (m c + c_v): tokens per unit of time over plain decoding's 1.
-
-    ``cost`` c is a draft step's time and ``verify_cost`` c_v a block's verification, both in verifier steps. Shapes:
-    alpha (...), returns (...). Raises ValueError for a negative cost and a verify_cost that is not positive. [prior]
-
-    >>> speedup_model(0.8, 4, cost=0.1)
-    tensor(2.4011, dtype=torch.float64)
-    """
-    check_at_least("cost", cost, 0)
-    check_positive("verify_cost", verify_cost)
-    return (expected_accepted(alpha, m) + 1) / (m * cost + verify_cost)

@@ -44,8 +44,8 @@ def linear_attention(
 
 
 def gated_linear_attention(
-    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], decay: Float[Tensor, "*B n k"],
-) -> Float[Tensor, "*B n d"]:  # fmt: skip
+    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], decay: Float[Tensor, "*B n k"]
+) -> Float[Tensor, "*B n d"]:
     """Gated linear attention, S <- S Diag(alpha_t) + v k^T. ValueError unless 0 <= alpha <= 1. [Yang et al., 2023]
 
     >>> gated_linear_attention(*[torch.ones(3, 1)] * 3, torch.full((3, 1), 0.5)).flatten()
@@ -56,8 +56,8 @@ def gated_linear_attention(
 
 
 def delta_rule(
-    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], beta: Float[Tensor, "*B n"],
-) -> Float[Tensor, "*B n d"]:  # fmt: skip
+    q: Float[Tensor, "*B n k"], k: Float[Tensor, "*B n k"], v: Float[Tensor, "*B n d"], beta: Float[Tensor, "*B n"]
+) -> Float[Tensor, "*B n d"]:
     """DeltaNet, S <- S + beta_t (v - S k) k^T: one gradient step on the squared loss. Source: Yang et al. (2024).
 
     >>> delta_rule(*[torch.ones(3, 1)] * 3, torch.full((3,), 0.5)).flatten()
@@ -71,9 +71,13 @@ def delta_rule(
 
 
 def lact_swiglu(
-    q: Float[Tensor, "*B n d"], k: Float[Tensor, "*B n d"], v: Float[Tensor, "*B n d"],
-    weights: tuple[Tensor, Tensor, Tensor], rates: Float[Tensor, "*B n"], chunk: int,
-) -> Float[Tensor, "*B n d"]:  # fmt: skip
+    q: Float[Tensor, "*B n d"],
+    k: Float[Tensor, "*B n d"],
+    v: Float[Tensor, "*B n d"],
+    weights: tuple[Tensor, Tensor, Tensor],
+    rates: Float[Tensor, "*B n"],
+    chunk: int,
+) -> Float[Tensor, "*B n d"]:
     """LaCT by plain gradient descent: f(x) = W_2 (SiLU(W_1 x) * W_3 x) reads a chunk, then takes one step on
     -sum_t rate_t <f(k_t), v_t>, after which each row gets the norm back that it had. Source: Zhang et al. (2025).
 

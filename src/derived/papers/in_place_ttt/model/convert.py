@@ -26,9 +26,17 @@ SETTINGS = ("layers", "chunk", "lr", "taps", "projection", "target", "tau")
 
 
 def convert_model(
-    model: nn.Module, layers: Sequence[int] | None = None, *, chunk: int = 512, lr: float = 0.3, taps: int = 5,
-    projection: bool = True, target: str = "hidden_states", tau: float | None = None, memory_off: bool = False,
-) -> nn.Module:  # fmt: skip
+    model: nn.Module,
+    layers: Sequence[int] | None = None,
+    *,
+    chunk: int = 512,
+    lr: float = 0.3,
+    taps: int = 5,
+    projection: bool = True,
+    target: str = "hidden_states",
+    tau: float | None = None,
+    memory_off: bool = False,
+) -> nn.Module:
     """Give the gated MLPs of these layers (every sixth if none are named) a memory at its zero start, in place.
 
     The model computes what it did, bit for bit, until the memories are trained. Padding (``attention_mask``),
@@ -74,10 +82,7 @@ def _check_whole(model: nn.Module) -> None:
     name, advice = type(model).__name__, "give the model of transformers itself, and wrap or hook it afterwards"
     own = hasattr(model, "config") and hasattr(model, "config_class")
     if not own or hasattr(model, "_orig_mod") or hasattr(model, "peft_config"):
-        held = [path for path in ("module", "_orig_mod", "0", "base_model") if path in dict(model.named_children())]
-        raise ValueError(
-            f"{name} is no model of transformers but wraps one{f' as {held[0]}' if held else ''}; {advice}"
-        )
+        raise ValueError(f"{name} is no model of transformers, or wraps one; {advice}")
     if memories(model):
         raise ValueError(f"{name} was converted before; convert the model that it was made of")
     for path, module in model.named_modules():
@@ -101,11 +106,7 @@ def _decoder(model: nn.Module) -> nn.Module:
     for module in (model, getattr(model, "model", None), *model.modules()):
         if isinstance(getattr(module, "layers", None), nn.ModuleList) and hasattr(module, "embed_tokens"):
             return module
-    blocks = [(name, type(module).__name__) for name, module in model.named_modules() if name.endswith("mlp")]
-    found = f"its {blocks[0][0]} is a {blocks[0][1]}" if blocks else "no module of it is called mlp"
-    raise ValueError(
-        f"{type(model).__name__} has no decoder with embed_tokens and layers, and {found}; give a model like Qwen3's"
-    )
+    raise ValueError(f"{type(model).__name__} has no decoder with embed_tokens and layers; give a model like Qwen3's")
 
 
 def _install(model: nn.Module, settings: dict[str, Any]) -> None:

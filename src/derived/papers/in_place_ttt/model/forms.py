@@ -91,10 +91,14 @@ def gated_mlp_keys(
 
 
 def depthwise_target(
-    source: Float[Tensor, "*B n d"], kernel: Float[Tensor, "*#B d K"],
-    projection: Float[Tensor, "*#B d d"] | None = None, *, chunk: int, starts: Sequence[int] = (0,),
+    source: Float[Tensor, "*B n d"],
+    kernel: Float[Tensor, "*#B d K"],
+    projection: Float[Tensor, "*#B d d"] | None = None,
+    *,
+    chunk: int,
+    starts: Sequence[int] = (0,),
     cross: bool = False,
-) -> Float[Tensor, "*B n d"]:  # fmt: skip
+) -> Float[Tensor, "*B n d"]:
     """The values v_t = (sum_k w_k * x_{t+k}) P, taps k from -(K-1)/2 to (K-1)/2, zero beyond the edges of a chunk.
 
     ``cross`` lets the taps read over the edges of the chunks (not of the documents), which leaks where K > 3.
@@ -135,10 +139,18 @@ def _inside(x: Float[Tensor, "*B T C d"], kernel: Float[Tensor, "*#B d K"]) -> F
 
 
 def in_place_ttt(
-    keys: Float[Tensor, "*B n h"], values: Float[Tensor, "*B n d"], w_down: Float[Tensor, "*#B d h"],
-    lr: float | Float[Tensor, ""], chunk: int, *, impl: str = "lean", starts: Sequence[int] = (0,),
-    tau: float | None = None, return_state: bool = False, memory_off: bool = False,
-) -> Any:  # fmt: skip
+    keys: Float[Tensor, "*B n h"],
+    values: Float[Tensor, "*B n d"],
+    w_down: Float[Tensor, "*#B d h"],
+    lr: float | Float[Tensor, ""],
+    chunk: int,
+    *,
+    impl: str = "lean",
+    starts: Sequence[int] = (0,),
+    tau: float | None = None,
+    return_state: bool = False,
+    memory_off: bool = False,
+) -> Any:
     """Outputs O (*B, n, d) of a down-projection that is written chunk by chunk, from W_0 = ``w_down``.
 
     ``impl``: "loop" (the definition), "scan" (all increments, one exclusive prefix sum: T d h numbers), "attention"

@@ -60,9 +60,17 @@ class InPlaceTTTMLP(nn.Module):
     """
 
     def __init__(
-        self, mlp: nn.Module, *, chunk: int = 512, lr: float = 0.3, taps: int = 5, projection: bool = True,
-        target: str = "hidden_states", tau: float | None = None, memory_off: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        mlp: nn.Module,
+        *,
+        chunk: int = 512,
+        lr: float = 0.3,
+        taps: int = 5,
+        projection: bool = True,
+        target: str = "hidden_states",
+        tau: float | None = None,
+        memory_off: bool = False,
+    ) -> None:
         super().__init__()
         if lacking := [name for name in PARTS if not hasattr(mlp, name)]:
             found = type(mlp).__name__
@@ -118,7 +126,8 @@ class InPlaceTTTMLP(nn.Module):
 
     def _fast(self, keys: Tensor, source: Tensor, context: Context) -> Tensor:
         """(W_i - W_0) z for every token; what must be kept goes into ``context.kept``."""
-        kernel, projection = (each if each is None else each.to(keys.dtype) for each in self._target())
+        target = (self.ttt_kernel, self.ttt_projection)
+        kernel, projection = (each if each is None else each.to(keys.dtype) for each in target)
         if context.kept is None and context.real is None and context.starts is None:
             values = depthwise_target(source, kernel, projection, chunk=self.chunk)
             zero = keys.new_zeros(source.shape[-1], keys.shape[-1])
@@ -158,13 +167,6 @@ class InPlaceTTTMLP(nn.Module):
     def _begin(self, keys: Tensor, source: Tensor, batch: tuple[int, ...] = ()) -> InPlaceTTTState:
         zero = keys.new_zeros(source.shape[-1], keys.shape[-1])
         return InPlaceTTTState.begin(zero, chunk=self.chunk, lr=self.lr, tau=self.tau, batch=batch)
-
-    def _target(self) -> tuple[Tensor, Tensor | None]:
-        return self.ttt_kernel, self.ttt_projection
-
-    def extra_repr(self) -> str:
-        off = ", memory_off=True" if self.memory_off else ""
-        return f"chunk={self.chunk}, lr={self.lr}, target={self.target!r}, tau={self.tau}{off}"
 
 
 def memories(model: nn.Module) -> list[InPlaceTTTMLP]:

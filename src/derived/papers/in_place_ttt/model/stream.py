@@ -48,9 +48,15 @@ class InPlaceTTTState:
 
     @classmethod
     def begin(
-        cls, w_down: Float[Tensor, "*#B d h"], *, chunk: int, lr: float, tau: float | None = None,
-        batch: tuple[int, ...] = (), memory_off: bool = False,
-    ):  # fmt: skip
+        cls,
+        w_down: Float[Tensor, "*#B d h"],
+        *,
+        chunk: int,
+        lr: float,
+        tau: float | None = None,
+        batch: tuple[int, ...] = (),
+        memory_off: bool = False,
+    ):
         """The state before the first token: an own copy of W_0 for each text. With ``memory_off`` all is written as
         before and every token is read with W_0."""
         check_count("chunk", chunk)
@@ -61,9 +67,12 @@ class InPlaceTTTState:
         return cls(weight, *buffers, 0, lr, tau, w_down if memory_off else None)
 
     def step(
-        self, keys: Float[Tensor, "*B n h"], source: Float[Tensor, "*B n d"], kernel: Float[Tensor, "d K"],
+        self,
+        keys: Float[Tensor, "*B n h"],
+        source: Float[Tensor, "*B n d"],
+        kernel: Float[Tensor, "d K"],
         projection: Float[Tensor, "d d"] | None = None,
-    ) -> Float[Tensor, "*B n d"]:  # fmt: skip
+    ) -> Float[Tensor, "*B n d"]:
         """Outputs of n more tokens; any split of a text gives what one call gives.
 
         ValueError for tokens that do not belong to this state: another batch, width or dtype.

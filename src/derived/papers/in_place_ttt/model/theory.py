@@ -33,9 +33,12 @@ from .forms import read_mask
 
 
 def logit_shift(
-    read_out: Float[Tensor, "V d"], values: Float[Tensor, "N d"], keys: Float[Tensor, "N h"], query: Float[Tensor, "h"],
+    read_out: Float[Tensor, "V d"],
+    values: Float[Tensor, "N d"],
+    keys: Float[Tensor, "N h"],
+    query: Float[Tensor, "h"],
     lr: float = 1.0,
-) -> Float[Tensor, "V"]:  # fmt: skip
+) -> Float[Tensor, "V"]:
     """What the write sum_t v_t z_t^T adds to every logit: lambda sum_t (e_w . v_t) <z_t, z_n>. [paper, proof of Thm 1]
 
     >>> pair = torch.eye(2)
