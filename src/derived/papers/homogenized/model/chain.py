@@ -28,6 +28,7 @@ from .heads import HeadLaw, normalise
 Method = Literal["literal", "projected", "gram"]
 
 
+@torch.no_grad()
 def simulate_chain(
     X0: Float[Tensor, "R n d"],
     L: int,
