@@ -249,6 +249,17 @@ def compared(toy, record, live=None, *claims, tier="ci", seed=0, device="cpu"):
     return staleness(claims, Study(toy, tier, seed, device, rows, {}), record)
 
 
+def test_a_record_with_more_conditions_at_tier_ci_is_compared_on_those_of_today(toy, recorded, monkeypatch):
+    made = recorded(toy)
+    monkeypatch.setattr(toy, "tiers", {**toy.tiers, "ci": {"draws": 10, "shifts": (1.0,)}})
+    live = study(toy, "ci", 0, "cpu").live
+    assert len(live) == len(made.ci_rows) / 2
+    assert compared(toy, made, live) == []
+    assert compared(toy, made, live.assign(square=0.0)) == ["square: 10 of 10 rows differ"]
+    monkeypatch.setattr(toy, "tiers", {**toy.tiers, "ci": {"draws": 10, "shifts": (1.0, 2.0)}})
+    assert compared(toy, made, study(toy, "ci", 0, "cpu").live)
+
+
 @pytest.mark.parametrize("other", [{"tier": "cpu"}, {"seed": 1}, {"device": "cuda"}])
 def test_rows_that_were_not_made_alike_are_not_compared(toy, recorded, other):
     made = recorded(toy)

@@ -306,11 +306,11 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
     They are comparable where both were made alike: tier ci, on a CPU, of one seed. Then shape, keys, counts and strings
     are compared exactly, and each column of ``deterministic`` with its bound. Every other float column is compared as a
     whole (``strayed``), and each statistic with a standard error by four joint ones, for a column may keep its place
-    while a mean moves. What a clock says is not compared: the columns ``clocks``, which statistics read as they were,
-    and in an experiment with a claim in a unit of ``CLOCK`` every float that is not ``deterministic``, so that only its
-    integers and strings are.
+    while a mean moves. Of a record with more conditions than tier ci has today, the rows of today's are compared. What
+    a clock says is not compared: the columns ``clocks``, which statistics read as they were, and in an experiment with
+    a claim in a unit of ``CLOCK`` every float that is not ``deterministic``, so that only its integers and strings are.
     """
-    then, now, exact = record.ci_rows, found.live, found.experiment.deterministic
+    then, now, exact = asked_for(record.ci_rows, found.experiment), found.live, found.experiment.deterministic
     if found.absent or found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
         return None
     mine = [claim for claim in claims if claim.experiment is found.experiment]
@@ -325,6 +325,12 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
         return reasons
     now = now.assign(**{name: then[name].to_numpy() for name in clocks})
     return [moved for claim in mine if (moved := _moved(claim, then, now))]
+
+
+def asked_for(ci_rows: pd.DataFrame, experiment: type[Experiment]) -> pd.DataFrame:
+    """The ci rows of a record that are of the conditions which tier ci has today, in their order."""
+    today = pd.DataFrame(experiment.at("ci").conditions())
+    return ci_rows.merge(today) if {*today.columns} & {*ci_rows.columns} else ci_rows
 
 
 def _moved(claim: Claim, then: pd.DataFrame, now: pd.DataFrame) -> str:

@@ -57,11 +57,16 @@ def test_value_factor_against_a_loop_over_heads():
     for H in (1, 2, 7):
         Pi = torch.softmax(torch.randn(2, H, 3, 3, generator=stream(6, H), dtype=torch.float64), -1)
         S = sum(Pi[:, h] @ C @ C.mT @ Pi[:, h].mT for h in range(H))
-        F = value_factor(C, Pi, common=True)
+        F = value_factor(C, Pi, H, common=True)
         assert F.shape[-1] == 3
         assert torch.allclose(F @ F.mT, S, atol=1e-13)
-        F = value_factor(C, Pi, common=False)
+        F = value_factor(C, Pi, H, common=False)
         assert torch.allclose(F @ F.mT, torch.diag_embed(S.diagonal(dim1=-2, dim2=-1)), atol=1e-13)
+        for common in (True, False):  # one attention that all heads share
+            F = value_factor(C, Pi[:, :1], H, common=common)
+            every = value_factor(C, Pi[:, :1].expand(2, H, 3, 3), H, common=common)
+            assert F.shape == every.shape
+            assert torch.allclose(F @ F.mT, every @ every.mT, atol=1e-13)
 
 
 def test_gram_is_independent_of_the_width():

@@ -11,6 +11,7 @@ from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
 from derived.papers.homogenized import claims, collapse, errata, noise, odds, slow
 from derived.papers.homogenized.chains import layer_counts
+from derived.papers.homogenized.model.overlaps import odds_after
 from derived.papers.homogenized.odds import error_ratio
 
 EXPERIMENTS = claims.EXPERIMENTS
@@ -177,3 +178,13 @@ def test_the_slow_overlap_says_in_words_what_it_shows():
     label = slow.slow_overlap(paths, curves).get_label()
     assert "100 % returned" in label
     assert "$" not in label
+
+
+def test_with_a_mask_a_long_prompt_starts_sooner_and_finishes_later():
+    """From 64 tokens at right angles, where what two tokens read overlaps by 1 / max(i, j), twice 1/n on average."""
+    masked = odds.causal_law(torch.eye(64, dtype=torch.float64)[None], 1.0, [1, 6, 12])[:, 0]
+    free = np.array([float(odds_after(1 / 64, 1.0, layer)) for layer in (1, 6, 12)])
+    later = np.maximum.outer(np.arange(1, 65), np.arange(1, 65))
+    assert 1.9 < 64 * np.mean(1 / later) < 2
+    assert (masked[:2] > free[:2] + 0.01).all()
+    assert masked[2] < free[2] - 0.005

@@ -45,7 +45,7 @@ class Prompts(Experiment):
     replicates: int = 8
 
     tiers: ClassVar = {
-        "ci": {"tokens": (32, 128, 512), "replicates": 20, "h": 0.1},
+        "ci": {"tokens": (32, 128), "replicates": 20, "h": 0.1},
         "cpu": {"tokens": (32, 64, 128, 256, 512, 1024), "replicates": 10},
         "gpu": {"parts": 64, "replicates": 2},  # of 8,192 tokens, whose overlaps alone are half a gigabyte
     }

@@ -294,7 +294,10 @@ CLAIMS = (
         control=mean("1 / 8 - clock", HOT, by=["layer"], decides=farthest_from(0)),  # tokens that stay
         scale={"cpu": "ours"},
     ),
-    on_page("HT-25.a"),
+    on_page(
+        "HT-25.a",
+        where="entered in the ledger after its check had first run; the bound, five standard errors, is that of all checks",
+    ),
     statistic(
         "HT-25.b",
         r"In a stack of post-LayerNorm attention blocks of width $512$, freshly drawn, with residual scales $s$ from $0.2$ to $1$ and one head or eight, the mean overlap is that of odds multiplied by $1+s^2$ in each block.",

@@ -44,7 +44,7 @@ class SlowPaths(Experiment):
     replicates: int = 800
 
     tiers: ClassVar = {
-        "ci": {"d": 64, "h": 0.1, "replicates": 500},
+        "ci": {"d": 64, "h": 0.1, "replicates": 500, "factors": (2,)},
         "cpu": {"h": 0.05, "replicates": 1600},
     }
     tiny: ClassVar = {"d": 8, "time": 0.5, "replicates": 6}

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.linalg import matrix_norm as norm
 
 from derived.lab import measure
-from derived.lab.checks import check_choice, check_one_dtype
+from derived.lab.checks import check_choice, check_factored, check_one_dtype
 from derived.lab.claims import at_least, reported, statistic, unseen
 from derived.lab.experiment import Experiment, rows
 from derived.lab.plot import BLUE, COLOURS, DASHED, MUTED, RED, THEORY, beside, largest, panel_label
@@ -90,6 +90,8 @@ def train_matrix(
     check_matrix("Y", Y)
     check_matrix("L0", L0)
     check_one_dtype(Y=Y, L0=L0, X=X)
+    check_factored(X=X)
+    X, Y = X.detach(), Y.detach()
     check_rows("X", X, "Y", Y)
     check_composable("X", X, "L0", L0)
     check_choice("read_out", read_out, READ_OUTS)
@@ -106,8 +108,8 @@ def train_matrix(
         if P0.shape[-2:] != (L0.shape[-1], Y.shape[-1]):
             raise ValueError(f"P0 has shape {tuple(P0.shape)}; L0 and Y need ({L0.shape[-1]}, {Y.shape[-1]})")
     batch = torch.broadcast_shapes(X.shape[:-2], L0.shape[:-2])
-    L = nn.Parameter(L0.expand(*batch, *L0.shape[-2:]).clone())
-    P = None if P0 is None else nn.Parameter(P0.expand(*batch, *P0.shape[-2:]).clone())
+    L = nn.Parameter(L0.detach().expand(*batch, *L0.shape[-2:]).clone())
+    P = None if P0 is None else nn.Parameter(P0.detach().expand(*batch, *P0.shape[-2:]).clone())
     X, Y = _few_tokens(X, Y)
 
     def loss(epoch: int) -> Tensor:
@@ -179,14 +181,15 @@ def train_scalar(
     check_choice("read_out", read_out, READ_OUTS)
     if (P0 is None) != (read_out != "trained"):
         raise ValueError(f"read_out = {read_out!r}; give 'frozen' or 'recomputed' without P0, or 'trained' with P0")
+    x, y = x.detach(), y.detach()
     square = x.square().mean(dim=-1)
     if not bool((square > 0).all()):
         raise ValueError("x is zero, so it has no slope; give inputs with at least one nonzero entry")
     slope = (x * y).mean(dim=-1) / square
     residual = (y - slope.unsqueeze(-1) * x).square().mean(dim=-1)
     batch = torch.broadcast_shapes(square.shape, l0.shape, () if P0 is None else P0.shape)
-    l = nn.Parameter(l0.expand(batch).clone())
-    P = nn.Parameter((square.sqrt() * slope if P0 is None else P0).expand(batch).clone())
+    l = nn.Parameter(l0.detach().expand(batch).clone())
+    P = nn.Parameter((square.sqrt() * slope if P0 is None else P0.detach()).expand(batch).clone())
     course: list[tuple[Tensor, Tensor]] = []
 
     def loss(epoch: int) -> Tensor:

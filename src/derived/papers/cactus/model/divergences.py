@@ -112,9 +112,30 @@ def bisected(inside: Inside, low: Tensor, high: Tensor, halvings: int = HALVINGS
     return low, high
 
 
+class _Searched(torch.autograd.Function):
+    """A root that was searched: it depends on the other arguments, and nobody has its derivative."""
+
+    @staticmethod
+    def forward(ctx, root: Tensor, *of: Tensor) -> Tensor:
+        return root.view_as(root)
+
+    @staticmethod
+    def backward(ctx, _: Tensor) -> None:
+        raise RuntimeError(
+            "a root that is found by halving cannot be differentiated; take a divergence with a closed form (chi2, tv, "
+            "hellinger), or differences"
+        )
+
+
+searched = _Searched.apply
+
+
 def _by_halving(q_n: Tensor, budget: Tensor, name: Name) -> Tensor:
     """The largest gamma in [q_n, 1] with phi(gamma) <= budget; phi increases there, so halving finds it."""
-    return bisected(lambda gamma: binary_divergence(gamma, q_n, name) <= budget, q_n, torch.ones_like(q_n))[0]
+    inside = lambda gamma: binary_divergence(gamma, q_n, name) <= budget  # noqa: E731
+    with torch.no_grad():
+        root, _ = bisected(inside, q_n, torch.ones_like(q_n))
+    return searched(root, q_n, budget)
 
 
 def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = "kl") -> Tensor:
@@ -122,7 +143,8 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
 
     The cheapest law with h_n = gamma is the proportional one (Jensen), so gamma* is the right end of
     {phi <= budget}. In closed form for chi2, q_n + sqrt(budget q_n (1 - q_n)); for tv, q_n + budget; for hellinger,
-    sin^2(asin sqrt q_n + arccos(1 - budget)); each capped at 1. Otherwise the root of phi by halving.
+    sin^2(asin sqrt q_n + arccos(1 - budget)); each capped at 1. Otherwise the root of phi by halving, and a
+    RuntimeError where that is differentiated.
 
     At q_n = 0 it is 0 exactly if f'(infinity) is infinite (kl, chi2). For hellinger, js and tv a
     budget buys tokens that the verifier excludes.

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
-from .divergences import bisected, divergence
+from .divergences import bisected, divergence, searched
 from .laws import as_float64, as_probability, check_pair, check_share
 
 
@@ -114,8 +114,9 @@ def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bu
         return a, b, divergence(h, q)
 
     most = torch.minimum(over.most, under.most)
-    t, _ = bisected(lambda t: at(t)[2] <= budget, torch.zeros_like(most), most, halvings=60)
-    return Band(*at(t))
+    with torch.no_grad():
+        t, _ = bisected(lambda t: at(t)[2] <= budget, torch.zeros_like(most), most, halvings=60)
+    return Band(*at(searched(t, p, q, *([budget] if isinstance(budget, Tensor) else []))))
 
 
 def mentored_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> Tensor:

@@ -28,6 +28,7 @@ from .heads import HeadLaw, normalise
 Method = Literal["literal", "projected", "gram"]
 
 
+@torch.no_grad()
 def simulate_chain(
     X0: Float[Tensor, "R n d"],
     L: int,
@@ -114,7 +115,7 @@ def projected_step(
     Pi = attention_probabilities(C, law, beta, H, generator=generator)
     moved = X
     if law.value_std:  # sigma_V sum_h Pi_h X V_h^T is one Gaussian matrix with row covariance sigma_V^2 F F^T
-        F = value_factor(C, Pi, common=common)
+        F = value_factor(C, Pi, H, common=common)
         Z = torch.randn(R, F.shape[-1], d, generator=generator, device=generator.device, dtype=X.dtype)
         moved = torch.baddbmm(moved, F, Z, alpha=eta * law.value_std / H)
     return normalise(moved)

@@ -54,7 +54,7 @@ def bartlett(
         return torch.randn(*shape, q, dof, **factory)
     freedom = torch.arange(dof, dof - q, -1, device=generator.device, dtype=dtype)
     halves = (freedom / 2).expand(*shape, q).contiguous()
-    T = torch.randn(*shape, q, q, **factory).tril_(-1)
+    T = torch.randn(*shape, q, q, **factory) * torch.ones(q, q, device=generator.device, dtype=dtype).tril(-1)
     T.diagonal(dim1=-2, dim2=-1).copy_((2 * torch._standard_gamma(halves, generator=generator)).sqrt())
     return T
 
@@ -100,28 +100,31 @@ def pivoted_factor(S: Float[Tensor, "*batch n n"], columns: int) -> Float[Tensor
 
 def attention_probabilities(
     C: Float[Tensor, "R n k"], law: HeadLaw, beta: float, H: int, *, generator: torch.Generator
-) -> Float[Tensor, "R H n n"]:
-    """Pi_h, rows softmax(beta <A_h x_i, x_k>) for tokens with the factor C."""
+) -> Float[Tensor, "R heads n n"]:
+    """Pi_h, rows softmax(beta <A_h x_i, x_k>) for tokens with the factor C; one for all heads where it is uniform."""
     R, n, k = C.shape
-    logits = C.new_zeros(R, H, n, n)
-    if beta and law.sigma_a:
-        # Xi Xi'^T = T Z in law: with Xi^T = Q T^T (QR) the factor T is Bartlett's and Q^T Xi'^T is normal.
-        T = bartlett((R, H), k, law.d, generator=generator, dtype=C.dtype)
-        Z = torch.randn(R, H, T.shape[-1], k, generator=generator, device=generator.device, dtype=C.dtype)
-        factor = C.unsqueeze(1)
-        logits = beta * law.sigma_a**2 * (factor @ (T @ (Z @ factor.mT)))
-    return torch.softmax(logits, dim=-1)
+    if not (beta and law.sigma_a):
+        return C.new_full((R, 1, n, n), 1 / n)
+    # Xi Xi'^T = T Z in law: with Xi^T = Q T^T (QR) the factor T is Bartlett's and Q^T Xi'^T is normal.
+    T = bartlett((R, H), k, law.d, generator=generator, dtype=C.dtype)
+    Z = torch.randn(R, H, T.shape[-1], k, generator=generator, device=generator.device, dtype=C.dtype)
+    factor = C.unsqueeze(1)
+    return torch.softmax(beta * law.sigma_a**2 * (factor @ (T @ (Z @ factor.mT))), dim=-1)
 
 
-def value_factor(C: Tensor, Pi: Tensor, *, common: bool) -> Float[Tensor, "R n q"]:
-    """F with F F^T = sum_h Pi_h G Pi_h^T; without common noise the diagonal of it, a value matrix for each token."""
-    moved = Pi @ C.unsqueeze(1)
+def value_factor(C: Tensor, Pi: Tensor, H: int, *, common: bool) -> Float[Tensor, "R n q"]:
+    """F with F F^T = sum_h Pi_h G Pi_h^T; without common noise the diagonal of it, a value matrix for each token.
+
+    Pi (R, H, n, n), or (R, 1, n, n) where all heads have one.
+    """
+    moved, alike = Pi @ C.unsqueeze(1), H // Pi.shape[1]
     if not common:
-        return torch.diag_embed(moved.square().sum(dim=(1, 3)).sqrt())
-    if moved.shape[1] == 1:
+        return torch.diag_embed((alike * moved.square().sum(dim=(1, 3))).sqrt())
+    if H == 1:
         return moved.squeeze(1)
     wide = moved.transpose(1, 2).flatten(2)
-    return psd_factor(wide @ wide.mT, C.shape[1]) if wide.shape[-1] > C.shape[1] else wide  # rank up to min(n, H k)
+    n, k = C.shape[1:]
+    return psd_factor(alike * wide @ wide.mT, n) if H * k > n else wide.repeat(1, 1, alike)  # rank up to min(n, H k)
 
 
 def gram_step(
@@ -141,7 +144,7 @@ def gram_step(
     Pi = attention_probabilities(C, law, beta, H, generator=generator)
     moved = C
     if law.value_std:
-        F = eta * law.value_std / H * value_factor(C, Pi, common=common)
+        F = eta * law.value_std / H * value_factor(C, Pi, H, common=common)
         q = F.shape[-1]
         # Of F Z, Z (q, d) normal: k columns lie in the span, the other d - k enter by their Gram matrix alone.
         inner = torch.randn(R, q, k, generator=generator, device=generator.device, dtype=G.dtype)

@@ -120,7 +120,8 @@ class InPlaceTTTMLP(nn.Module):
         if self.memory_off and context.kept is None:
             return static
         wide = torch.promote_types(torch.float32, keys.dtype)
-        with torch.autocast(keys.device.type, enabled=False):  # or products of the fast part would be rounded
+        device = keys.device.type if torch.amp.is_autocast_available(keys.device.type) else "cpu"
+        with torch.autocast(device, enabled=False):  # or products of the fast part would be rounded
             fast = self._fast(keys.to(wide), source.to(wide), context).to(static.dtype)
         return static if self.memory_off else static + fast
 

@@ -51,6 +51,13 @@ def thin_svd(X: Float[Tensor, "*batch n p"], rcond: float | None = None) -> Thin
         rcond = max(X.shape[-2:]) * torch.finfo(X.dtype).eps
     check_at_least("rcond", rcond, 0.0)
     U, s, Vh = torch.linalg.svd(X, full_matrices=False)
+    if X.requires_grad and torch.is_grad_enabled():
+        rounding = 8 * max(X.shape[-2:]) * torch.finfo(X.dtype).eps * s[..., :1]
+        if bool((-s.diff(dim=-1) <= rounding).any()):
+            raise ValueError(
+                "X has equal singular values, whose vectors have no derivative; give X without a gradient, or take "
+                "ols_coefficients, which has one"
+            )
     kept = s > rcond * s[..., :1]  # s descends; an X of zeros keeps nothing
     rank = int(kept.sum(dim=-1).max())
     kept = kept[..., :rank]
@@ -182,6 +189,11 @@ def ols_coefficients(
     if method == "full rank" and (refined := _refined(X, Y)) is not None:
         return refined
     rcond = max(n, p) * torch.finfo(X.dtype).eps
+    if torch.is_grad_enabled() and (X.requires_grad or Y.requires_grad):
+        check_factored(X=X)
+        if ridge > 0:
+            return torch.linalg.solve(X.mT @ X + n * ridge * torch.eye(p, dtype=X.dtype, device=X.device), X.mT @ Y)
+        return torch.linalg.pinv(X, rtol=rcond) @ Y  # its derivative needs no singular vectors
     if n >= p:
         triangular = torch.linalg.qr(torch.cat([X, Y], dim=-1), mode="r").R[..., :p, :]
         X, Y = triangular[..., :p], triangular[..., p:]

@@ -150,7 +150,7 @@ class SinkhornTransformer(nn.Module):
             A = self.attend(q @ k.mT * q.shape[-1] ** -0.5, per_head)
             if attended is not None:
                 attended.append(A)
-            h = h + linear(merge_heads(A @ v), layer["out"])
+            h = h + linear(merge_heads(A.to(v.dtype) @ v), layer["out"])
             h = h + linear(functional.gelu(linear(layer_norm(h), layer["up"])), layer["down"])
         return linear(layer_norm(h), self.leave)
 

@@ -93,14 +93,15 @@ def sinkhorn(
     with torch.no_grad():
         scores, a, b = problem(scores, a, b, mask)
         tol = _tolerance(tol, scores)
-        start = _start(scores, a, b, f, g)
+        scores, most = _less_their_most(scores)
+        start = _start(scores, a, b, None if f is None else f + most, g)
         for iterations, (f, g, residual) in enumerate(iterates(scores, a, b, omega, start)):  # noqa: B007
             if iterations >= max_iterations or bool((residual <= tol).all()):
                 break
         if omega != 1:  # end on rows
             f = _row_step(scores, a, g)
             residual = _missed(_lse(scores + f.unsqueeze(-1), -2), g, b)
-        return SinkhornResult(_rows(scores, a, g), f, g, iterations, residual, tol)
+        return SinkhornResult(_rows(scores, a, g), f - most, g, iterations, residual, tol)
 
 
 def _tolerance(tol: float | None, scores: Tensor) -> float:
@@ -179,6 +180,7 @@ def half_steps(
     """
     check_count("num", num)
     scores, a, b = problem(scores, a, b, mask, coupling=num > 1)
+    scores, _ = _less_their_most(scores)
     g = _log(b)
     f = _row_step(scores, a, g)
     for step in range(1, num):
@@ -209,12 +211,13 @@ def sinkhorn_symmetric(
     check_count("max_iterations", max_iterations, least=0)
     scores, a, _ = problem(scores, a, a)
     tol = _tolerance(tol, scores)
-    rounding = 16 * torch.finfo(scores.dtype).eps * float(scores[scores.isfinite()].abs().amax())
+    rounding = 16 * torch.finfo(scores.dtype).eps * float(scores.detach()[scores.isfinite()].abs().amax())
     if not torch.isclose(scores, scores.mT, rtol=0, atol=rounding).all():
         raise ValueError("the scores are not symmetric; take (S + S^T) / 2, or use sinkhorn, which needs no symmetry")
     scores = (scores + scores.mT) / 2
     with torch.no_grad():
-        log_a = _log(a)
+        most = scores.amax(dim=(-2, -1), keepdim=True)
+        log_a, scores = _log(a), scores - most
         f = (log_a + _row_step(scores, a, log_a)) / 2
         for iterations in range(max_iterations + 1):  # noqa: B007
             row = _lse(scores + f.unsqueeze(-2), -1)
@@ -223,6 +226,7 @@ def sinkhorn_symmetric(
                 break
             f = torch.where(a > 0, (f + log_a - row) / 2, -INF)
         outer = f.unsqueeze(-1) + f.unsqueeze(-2)  # added up first, so that the plan is symmetric to the last bit
+        f = f - most.squeeze(dim=-1) / 2
         return SinkhornResult(scores + outer, f, f, iterations, residual, tol)
 
 
@@ -248,7 +252,7 @@ def entropic_plan(
     """
     check_positive("epsilon", epsilon)
     exact = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
-    finite = cost[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` raises
+    finite = cost.detach()[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` raises
     least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
     if epsilon < least:
         raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {1.1 * least:.2g}")
@@ -344,6 +348,13 @@ def _check_support(scores: Tensor, a: Tensor, b: Tensor, coupling: bool) -> None
 def _log(weights: Tensor) -> Tensor:
     """ln w, -inf for a weight of 0, through which no derivative goes."""
     return torch.where(weights > 0, weights.clamp(min=torch.finfo(weights.dtype).tiny).log(), -INF)
+
+
+def _less_their_most(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The scores less the largest of each row, and that: f alone sees it, and sums far from 0 would round it away."""
+    most = scores.detach().amax(dim=-1)
+    most = torch.where(most > -INF, most, 0.0)
+    return scores - most.unsqueeze(-1), most
 
 
 def _rows(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:

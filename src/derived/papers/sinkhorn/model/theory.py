@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_within
+from derived.lab.checks import check_factored, check_within
 
 
 def oscillation(x: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
@@ -32,7 +32,7 @@ def hilbert_distance(u: Float[Tensor, "*batch n"], v: Float[Tensor, "*batch n"])
     >>> hilbert_distance(torch.tensor([0.0, 1.0]), torch.tensor([5.0, 4.0]))
     tensor(2.)
     """
-    return oscillation(u - v)
+    return oscillation((u - u[..., :1]) - (v - v[..., :1]))  # no offset counts; a large one would round the rest away
 
 
 def cross_difference(scores: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
@@ -71,6 +71,7 @@ def local_rate(plan: Float[Tensor, "*batch n m"]) -> Float[Tensor, "*batch"]:
     >>> local_rate(torch.tensor([[0.4, 0.1], [0.1, 0.4]]))  # singular values 1 and 0.6
     tensor(0.3600)
     """
+    check_factored(plan=plan)
     values = torch.linalg.svdvals(normalised_plan(plan))
     return values[..., 1] ** 2 if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
 

@@ -76,7 +76,7 @@ def tilted_mean_gaussian(mean: Tensor, covariance: Tensor, theta: Tensor) -> Ten
     >>> tilted_mean_gaussian(torch.tensor([1.0]), torch.tensor([[2.0]]), torch.tensor([0.5]))
     tensor([2.])
     """
-    return mean + covariance @ theta
+    return mean + (covariance @ theta.unsqueeze(-1)).squeeze(dim=-1)
 
 
 def tilted_mean_discrete(
