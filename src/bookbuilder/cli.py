@@ -245,15 +245,15 @@ def real(
 @app.command(rich_help_panel=MAKE)
 @clear_errors
 def teach() -> None:
-    """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
+    """Make class.zip, without solutions, and tutors.zip, with solutions, plans and notes, from the built site.
 
-    Where there is Chromium, also figures.zip.
+    It needs Chromium, which prints the figures as PDF.
     """
-    from bookbuilder.export import packs
+    from bookbuilder.teach import zips
 
     repo = find_repo()
     with build_lock(repo):
-        for line in packs.teach(repo):
+        for line in zips.teach(repo):
             typer.echo(line)
 
 

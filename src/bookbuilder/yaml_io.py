@@ -81,9 +81,9 @@ def _message(name: str, content: Any, error: ValidationError) -> str:
     return f"{place}: {f'{wanted} is expected' if wanted else first['msg']}; found {first['input']!r}"
 
 
-def parted(entry: str, sign: str | None, where: str) -> list[str]:
-    """Split an entry in two, such as the slug and the label of ``slug#label``."""
-    parts = entry.split(sign)
+def parted(entry: str, where: str) -> list[str]:
+    """Split an entry ``slug#label`` in two."""
+    parts = entry.split("#")
     if len(parts) != 2 or not all(parts):
-        raise UserError(f"{where}: an entry is {f'slug{sign}label' if sign else 'slug minutes'}; found {entry!r}")
+        raise UserError(f"{where}: an entry is slug#label; found {entry!r}")
     return parts

@@ -48,7 +48,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         names += [(390, f"{path.parent.name}/{path.name}", True) for path in least]
         metafunc.parametrize(("width", "page_name", "specimen"), [*names, (1280, "search.html", False)])
     if "deck" in metafunc.fixturenames:
-        metafunc.parametrize("deck", [f"slides/{path.name}" for path in sorted(SITE.glob("slides/*.html"))])
+        metafunc.parametrize("deck", [path.parent.name for path in sorted(SITE.glob("teach/*/slides.html"))])
     if "walked" in metafunc.fixturenames:
         metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
 

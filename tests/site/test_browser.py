@@ -11,8 +11,6 @@ import pytest
 from PIL import Image
 from weigh import Scale, weigh
 
-from bookbuilder.notebook.lectures import LENGTHS
-
 pytestmark = pytest.mark.browser
 
 TYPESET = """async () => {
@@ -478,127 +476,6 @@ def test_a_link_into_a_proof_opens_it_and_paper_shows_them_all(browser, address,
         if inside:
             page.evaluate("(id) => (location.hash = id)", inside)
             page.wait_for_function("(id) => document.getElementById(id).checkVisibility()", arg=inside)
-
-
-# Slides
-
-# What the last row cannot read on a wall of 1280 by 720, slide by slide: what sticks out of the window or is cut, words
-# under 18 pixels, figures whose letters of 10 points are shown smaller than that.
-WALL = """() => [...document.querySelectorAll(".slide")].flatMap((slide, place) => {
-  const body = slide.querySelector(":scope > div");
-  const found = [];
-  const over = slide.matches(".pictured") && body.scrollHeight > body.clientHeight + 2;
-  if (over || slide.offsetHeight > innerHeight * 1.01) found.push("too high");
-  for (const image of slide.querySelectorAll("figure img")) {
-    const [width, height] = ["width", "height"].map((name) => image.getAttribute(name));
-    const size = Math.min(image.clientWidth / width, image.clientHeight / height) * 40 / 3;
-    if (size < 17.8) found.push(`letters of a figure: ${size}`);
-  }
-  const words = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
-  for (let text; (text = words.nextNode()); ) {
-    const holder = text.parentElement;
-    const size = parseFloat(getComputedStyle(holder).fontSize);
-    if (size < 17.9 && text.textContent.trim() && !holder.closest("mjx-container, .notes, .explorer, script"))
-      found.push(`${text.textContent.trim().slice(0, 30)}: ${size}`);
-  }
-  for (const wide of slide.querySelectorAll("pre, table"))
-    if (!wide.closest(".notes, .explorer") && wide.scrollWidth > wide.clientWidth + 2)
-      found.push(`${wide.tagName} is cut`);
-  return found.map((fault) => [place, fault]);
-})"""
-AT = "scrollY / innerHeight"
-
-
-def decks(site, minutes: int) -> list[str]:
-    return sorted(str(path.relative_to(site)) for path in site.glob(f"slides/*-{minutes}.html"))
-
-
-def test_slides_are_typeset_and_fit(browser, address, site, axe, deck):
-    """One visit of a deck, on a wall and then on a phone; all decks are one template, so axe looks at one a length."""
-    minutes = int(deck.removesuffix(".html").rsplit("-", 1)[1])
-    with opened(browser, address + deck, height=720, typeset=True) as page:
-        page.evaluate(TWO_FRAMES)  # the fit waits for MathJax too
-        assert page.locator(".slide").count() > minutes / 6
-        assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
-        assert page.evaluate(WALL) == []
-        page.evaluate("document.documentElement.classList.add('speaker')")  # notes are shown here
-        assert page.locator(".math:not(:has(mjx-math))").count() == 0
-        page.evaluate("document.documentElement.classList.remove('speaker')")
-        if deck == decks(site, minutes)[0]:
-            assert violations(page, axe) == []
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 720})
-            page.evaluate(TWO_FRAMES)
-            assert page.evaluate(STICKS_OUT) == [], width
-
-
-def test_keys_turn_the_slides_and_show_their_parts(browser, address, site):
-    with opened(browser, address + decks(site, 90)[0]) as page:
-        for key, at in (("ArrowRight", 1), ("PageDown", 2), ("ArrowLeft", 1), (" ", 2)):
-            page.keyboard.press(key)
-            page.wait_for_function(f"Math.abs({AT} - {at}) < 0.1")
-        assert page.url.endswith("#s2")
-        several = "[...document.querySelectorAll('.slide')].findIndex((s) => s.querySelectorAll('.part').length > 1)"
-        place = page.evaluate(several)
-        page.evaluate(f"document.querySelectorAll('.slide')[{place}].scrollIntoView()")
-        second = page.locator(f"#s{place} .part").nth(1)
-        assert not second.is_visible()
-        page.keyboard.press("ArrowRight")
-        assert second.is_visible()
-        assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1")
-
-
-def test_all_slides_at_once_lead_to_each(browser, address, site):
-    with opened(browser, address + decks(site, 90)[0]) as page:
-        page.keyboard.press("o")
-        assert page.locator("#s5").bounding_box()["width"] < 400
-        page.locator("#s5").click()
-        page.wait_for_function(f"Math.abs({AT} - 5) < 0.1")
-
-
-@pytest.mark.parametrize("from_disk", [False, True])
-def test_the_speaker_has_a_window_that_moves_the_slides(browser, address, site, from_disk):
-    name = decks(site, 90)[0]
-    with opened(browser, f"{site.as_uri()}/{name}" if from_disk else address + name) as page:
-        with page.expect_popup() as opens:
-            page.keyboard.press("n")
-        speaker = opens.value
-        speaker.wait_for_load_state("load")
-        assert not page.locator(".notes").first.is_visible()
-        assert speaker.locator(".notes").first.is_visible()
-        for at in (1, 2):
-            speaker.keyboard.press("ArrowRight")
-            page.wait_for_function(f"Math.abs({AT} - {at}) < 0.1")
-        speaker.wait_for_function("document.getElementById('s2').getBoundingClientRect().top < 5")
-        assert re.match(r"0:0\d of 90:00; planned here 0 to \d+", speaker.locator(".watch").text_content())
-        assert speaker.locator(".ahead h2").text_content() == page.locator("#s3 h2").text_content()
-
-
-def test_an_explorer_is_live_on_its_slide_from_a_folder(browser, site):
-    with opened(browser, f"{site.as_uri()}/{decks(site, 50)[0]}") as page:
-        place = page.evaluate("[...document.querySelectorAll('.slide')].findIndex((s) => s.querySelector('.explorer'))")
-        page.evaluate(f"document.querySelectorAll('.slide')[{place}].scrollIntoView()")
-        page.wait_for_selector(f"#s{place} .explorer[data-ready]")
-        slider = page.locator(f"#s{place} .explorer input[type=range]").first
-        before = slider.input_value()
-        slider.press("ArrowRight")
-        assert slider.input_value() != before
-        assert page.evaluate(f"Math.abs({AT} - {place}) < 0.1"), "the key is the slider's"
-
-
-def test_two_slides_share_a_printed_page(browser, address, site):
-    with opened(browser, address + decks(site, 50)[0]) as page:
-        slides = page.locator(".slide").count()
-        pdf = page.pdf(prefer_css_page_size=True)
-        assert pdf.count(b"/Type /Page\n") == (slides + 1) // 2
-
-
-def test_each_chapter_leads_to_its_slides(chapters, site):
-    for page in chapters:
-        for minutes in LENGTHS:
-            name = page.name.replace("notebooks/", "slides/").replace(".html", f"-{minutes}.html")
-            assert page.soup.select_one(f".glance a[href='../{name}']"), page.name
-            assert (site / name).is_file()
 
 
 def test_the_address_of_a_claim_opens_all_of_its_evidence(browser, address, site):

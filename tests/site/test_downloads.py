@@ -129,19 +129,6 @@ def test_downloaded_notebooks_hold_nothing_that_plain_markdown_has_not(site):
     assert left == []
 
 
-NAMED = re.compile(r"\b(?:Theorem|Lemma|Proposition|Corollary|Definition|Assumption|Conjecture|Algorithm) \d+\.\d+")
-
-
-def test_homework_prints_what_its_exercises_name(site):
-    for path in (site / "downloads").glob("*-homework.ipynb"):
-        cells = nbformat.read(path, as_version=4).cells
-        (place,) = (at for at, cell in enumerate(cells) if cell.id == "cited")
-        asked = "\n".join(cell.source for cell in cells[place + 1 :] if cell.cell_type == "markdown")
-        printed = cells[place].source
-        assert {*NAMED.findall(asked)} <= {*re.findall(r"<summary>(.*?)</summary>", printed)}, path.name
-        assert {*re.findall(r" \((\d+\.\d+)\)", asked)} <= {*re.findall(r"\\tag\{([\d.]+)\}", printed)}, path.name
-
-
 def test_downloaded_notebooks_keep_every_line_of_code_and_every_formula(site):
     for source in (ROOT / "notebooks").glob("*.ipynb"):
         downloaded = site / "downloads" / source.name

@@ -19,7 +19,7 @@ from bookbuilder.sphinx_site.slim_html import THEME, size
     ],
 )
 def test_a_script_is_loaded_where_it_is_of_use_and_nowhere_else(every_page, script, use):
-    pages = [page for page in every_page if page.article and not page.name.startswith("slides/")]
+    pages = [page for page in every_page if page.article]
     wrong = [p.name for p in pages if bool(p.soup.select(f"script[src*='{script}']")) != bool(p.article.select(use))]
     assert not wrong
 

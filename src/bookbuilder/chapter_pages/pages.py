@@ -18,7 +18,6 @@ from markupsafe import Markup
 
 from bookbuilder import format
 from bookbuilder.notebook.evidence import Entry
-from bookbuilder.notebook.lectures import LENGTHS
 from bookbuilder.notebook.reading import Minutes
 from bookbuilder.notebook.statements import BADGES, SOURCES
 
@@ -175,7 +174,7 @@ _templates.filters |= {
 }
 _templates.policies["json.dumps_kwargs"] = {}  # keys keep their order
 _templates.globals |= {"VERDICTS": VERDICTS, "SOURCES": SOURCES, "BADGES": BADGES, "GROUPS": GROUPS}
-_templates.globals |= {"LENGTHS": LENGTHS, "SCALES": SCALES, "THEIRS": THEIRS}
+_templates.globals |= {"SCALES": SCALES, "THEIRS": THEIRS}
 
 
 def html(template: str, **values: Any) -> str:
@@ -335,8 +334,3 @@ def theorems(chapters: list[Chapter], rows: list[dict[str, Any]]) -> str:
     kinds = {kind: kind for kind in sorted({row["kind"] for row in rows})}
     parts = [(_link(chapter), [row for row in rows if row["slug"] == chapter.slug]) for chapter in chapters]
     return raw(html("theorems.html", titles=titles, parts=parts, kinds=kinds))
-
-
-def course(chapters: list[Chapter]) -> str:
-    """Write the chapters as course sections: objectives, minutes, exercises, downloads."""
-    return raw(html("course.html", chapters=chapters))

@@ -110,7 +110,7 @@ class Known:
             return getattr(self, kind)[name]
         except KeyError:
             raise UserError(
-                f"{self.slug}: its notebook refers to {name}, which is not among the {kind} of the site"
+                f"{self.slug}: its text refers to {name}, which is not among the {kind} of the site"
             ) from None
 
 

@@ -1,1 +1,1 @@
-"""Export the site and its chapters: the book as PDF, the packs of a course."""
+"""Export the site: the book and its figures as PDF, and a server."""

@@ -1,12 +1,11 @@
-"""Makes a zip of all figures under speaking names, for the slides and papers of others.
+"""Takes figures from built pages for the slides and papers of others.
 
-figures/<slug>/<label>.svg    the figure of the page with the colours of the light page in it, letters as text
-figures/<slug>/<label>.pdf    the same, printed by Chromium at its own size
-figures/CREDITS.md            for each a line to paste under it: number, caption, chapter, licence
+svg      the figure with the colours of the light page in it, letters as text
+pdf, png the same, printed by Chromium at its own size
+credit   a line to paste under it: number, caption, chapter, licence
 """
 
 import re
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,7 @@ _DAY = re.compile(r"(--c\d+):(#[0-9a-f]{6});")
 
 
 class Named(NamedTuple):
-    """A figure: its name in the zip without an ending, its drawing and its credit."""
+    """A figure: chapter and label, its drawing and its credit."""
 
     name: str
     svg: str
@@ -59,21 +58,16 @@ def found(site: Path, slugs: Sequence[str]) -> Iterator[Named]:
                 yield Named(f"{slug}/{figure['id']}", plain(svg), credit)
 
 
-def figures(site: Path, slugs: Sequence[str], pack: Path) -> Path:
-    """Write the zip; it is whole or is not there."""
-    draft, credits = pack.with_suffix(".part"), ["# To paste under a figure\n"]
-    with chromium() as browser, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as closed:
-        tab = browser.new_page()
-        for each in found(site, slugs):
-            width, height = size(each.svg)
+def printed(drawings: Sequence[str]) -> Iterator[dict[str, bytes]]:
+    """Print drawings, each at its own size, by the endings of the files."""
+    with chromium() as browser:
+        tab = browser.new_page(device_scale_factor=2)
+        for svg in drawings:
+            width, height = size(svg)
             sheet = f"<style>@page{{size:{width}pt {height}pt;margin:0}}body{{margin:0}}svg{{display:block}}</style>"
-            tab.set_content(f"<!doctype html><title>{each.name}</title>{sheet}{each.svg[each.svg.index('<svg') :]}")
-            printed = tab.pdf(prefer_css_page_size=True, print_background=True, page_ranges="1")
-            closed.writestr(f"figures/{each.name}.svg", each.svg)
-            closed.writestr(f"figures/{each.name}.pdf", printed)
-            credits.append(f"- `{each.name}`: {each.credit}")
-        closed.writestr("figures/CREDITS.md", "\n".join([*credits, ""]))
-    return draft.replace(pack)
+            tab.set_content(f"<!doctype html><title>figure</title>{sheet}{svg[svg.index('<svg') :]}")
+            pdf = tab.pdf(prefer_css_page_size=True, print_background=True, page_ranges="1")
+            yield {".pdf": pdf, ".png": tab.locator("svg").first.screenshot()}
 
 
 def size(svg: str) -> tuple[float, float]:

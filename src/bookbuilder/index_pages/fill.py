@@ -36,7 +36,6 @@ def fill(
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),
-        "<!-- course -->": pages.course(chapters),
         "<!-- package -->": reference.page(root, named),
     }
     for path in (stage / "book").glob("*.md"):

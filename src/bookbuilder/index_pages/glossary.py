@@ -22,7 +22,7 @@ def glossary(root: Path, slugs: Iterable[str]) -> str:
     path, there, lines = root / "book/glossary.yml", set(slugs), []
     for one in sorted(yaml_io.read(path, list[Term]), key=lambda one: one.term.lower()):
         where = f"{path.name}: {one.term}"
-        found = [yaml_io.parted(at, "#", where) for at in one.at]
+        found = [yaml_io.parted(at, where) for at in one.at]
         contents.check_chapters(root, [slug for slug, _ in found], where)
         places = [label for slug, label in found if slug in there]
         if places or not found:

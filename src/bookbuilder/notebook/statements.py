@@ -82,17 +82,8 @@ def statements(notebook: dict[str, Any]) -> list[Statement]:
 
 def texts_of(notebook: dict[str, Any]) -> dict[str, str]:
     """The text of each statement by its label, as Markdown."""
-    return {label: found[3] for label, found in _boxes(notebook)}
-
-
-def boxes_of(notebook: dict[str, Any]) -> dict[str, str]:
-    """The whole directive of each statement by its label."""
-    return {label: found[0] for label, found in _boxes(notebook)}
-
-
-def _boxes(notebook: dict[str, Any]) -> Iterator[tuple[str, re.Match[str]]]:
     pages = ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
-    yield from ((_option(found[2], "label"), found) for page in pages for found in _TEXT.finditer(page))
+    return {_option(found[2], "label"): found[3] for page in pages for found in _TEXT.finditer(page)}
 
 
 def proofs(boxes: Iterable[tuple[str, str]]) -> list[str]:

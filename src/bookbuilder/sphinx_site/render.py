@@ -26,12 +26,11 @@ from nbformat import NotebookNode
 
 from bookbuilder.chapter_pages import live_code, numbers, pages
 from bookbuilder.chapter_pages.plain import Known, Place, Work, places, values, works
-from bookbuilder.notebook import lectures
 from bookbuilder.paths import Repo, UserError
 from bookbuilder.sphinx_site import downloads, runtime, search
 from bookbuilder.sphinx_site.builder import RenderError, build_html, uncollected
 from bookbuilder.sphinx_site.stage import stage
-from bookbuilder.teach import slides, teaching
+from bookbuilder.teach import decks
 
 CODE = re.compile(r'(?<=<div class="highlight-ipython3 notranslate"><div class="highlight"><pre>).*?(?=</pre>)', re.S)
 KEY_FILE = "site-key.txt"
@@ -82,20 +81,19 @@ def _files(path: Path) -> list[Path]:
 
 
 class Made(NamedTuple):
-    """A site before its notebooks are added, and the data that they need: lectures, labels, bibliography, addresses."""
+    """A site before its notebooks are added, and the data that they need: labels, bibliography, addresses."""
 
     html: Path
     chapters: list[pages.Chapter]
-    lectures: dict[str, list[slides.Lecture]]
     places: dict[str, Place]
     works: dict[str, Work]
     extra: dict[str, str]
 
 
 @uncollected()
-def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool = True) -> Made:
-    """Build pages and slides in the folder ``draft`` from the executed chapters in ``build``."""
-    staged, chapters, extra = stage(root, build, slugs, solutions)
+def make(root: Path, build: Path, slugs: list[str], draft: Path) -> Made:
+    """Build pages and decks in the folder ``draft`` from the executed chapters in ``build``."""
+    staged, chapters, extra = stage(root, build, slugs)
     html = build_html(root, staged, draft)
     shutil.copytree(build / "extra", html, dirs_exist_ok=True)
     _write_works(html)
@@ -103,25 +101,18 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path, solutions: bool
     written = sorted(path.relative_to(html).as_posix() for part in WRITTEN for path in (html / part).glob("*.html"))
     parsed = {name: _parsed(html / name) for name in written}
     search.write(html, parsed)
-    found, given, sections, wrong = {}, {}, {}, []
-    for chapter in chapters:
-        name = f"notebooks/{chapter.slug}.html"
-        page = parsed[name]
-        found |= places(page, name)
-        sections[chapter.slug] = teaching.needs(page)
-        try:
-            paths = lectures.read(root, chapter.slug)
-            given[chapter.slug] = slides.write(html, chapter, page, paths, notes=solutions)
-        except (slides.DeckError, UserError) as error:
-            wrong.append(str(error))
-    if wrong:
-        raise RenderError("\n".join(wrong))
-    teaching.fill(root, html, chapters, given, sections)
-    return Made(html, chapters, given, found, works(root / "book/references.bib"), extra)
+    found: dict[str, Place] = {}
+    for slug in slugs:
+        found |= places(parsed[f"notebooks/{slug}.html"], f"notebooks/{slug}.html")
+    made = Made(html, chapters, found, works(root / "book/references.bib"), extra)
+    taught = {c.slug: c.rows for c in chapters if decks.source(root, c.slug).is_file()}
+    if faults := decks.write(root, html, {slug: known(build, slug, made) for slug in taught}, taught):
+        raise RenderError("\n".join(faults))
+    return made
 
 
 def _parsed(page: Path) -> BeautifulSoup:
-    """Parse a page without the code of its cells, which is half of its marks and is not searched or shown on slides."""
+    """Parse a page without the code of its cells, which is half of its marks and is not searched."""
     return BeautifulSoup(CODE.sub("", page.read_text("utf-8")), "html.parser")
 
 
@@ -208,6 +199,9 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
             found = versions(root, build, slug, made)
             public = {kind: notebook for kind, notebook in found.items() if kind in downloads.PUBLIC}
             downloads.write(made.html / "downloads", slug, public)
+            if "solved" in found:
+                (made.html / "teach" / slug).mkdir(exist_ok=True)
+                nbformat.write(found["solved"], made.html / "teach" / slug / "homework.ipynb")
         programs = any(live_code.reference(root, slug).is_file() for slug in slugs)
         lacks = runtime.add(build, made.html / "vendor") if programs else ""
         (made.html / KEY_FILE).write_text(key, "utf-8")

@@ -6,7 +6,6 @@ _build/extra                                  what is copied into the site as it
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,14 @@ from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, welcome
 from bookbuilder.ledger import changes
 from bookbuilder.ledger.ledger import foreign
-from bookbuilder.notebook import form, lectures
+from bookbuilder.notebook import form
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError
 from bookbuilder.report import report
 from bookbuilder.report import source as reports
 from bookbuilder.run.driver import read_notebook, told
 from bookbuilder.sphinx_site import downloads
-from bookbuilder.teach import homework
+from bookbuilder.teach import decks, homework
 
 LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
 REPORTS = "book/evidence"  # and the page below which their reports do
@@ -33,13 +32,10 @@ PACKAGES = "book/package"  # and that below which their packages are documented
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 
 
-def stage(
-    root: Path, build: Path, slugs: list[str], solutions: bool = True
-) -> tuple[Path, list[pages.Chapter], dict[str, str]]:
+def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.Chapter], dict[str, str]]:
     """Copy pages and executed chapters to where Sphinx reads them, and fill them in from data.
 
-    Returns the folder that Sphinx reads, the chapters, and the addresses that they link to. Without ``solutions`` no
-    page links to a notebook that has them.
+    Returns the folder that Sphinx reads, the chapters, and the addresses that they link to.
     """
     for slug in slugs:
         _check_inputs(root, build, slug)
@@ -47,8 +43,7 @@ def stage(
     extra = _stage_extra(root, build, slugs)
     written = contents.read(root)
     filled = [
-        chapter.fill(root, build, slug, _links(root, slug, extra, solutions), welcome.card_words(written, slug))
-        for slug in slugs
+        chapter.fill(root, build, slug, _links(root, slug, extra), welcome.card_words(written, slug)) for slug in slugs
     ]
     address = f"{extra['url']}/blob/{extra['branch']}/" if extra["url"] else ""
     proofs = {one.slug: evidence.write(root, target, one, notebook, address) for one, notebook in filled}
@@ -77,11 +72,10 @@ def known(repo: Repo, slugs: list[str]) -> list[str]:
     written = contents.read(repo.root)
     for slug in slugs:
         notebook = read_notebook(repo, slug)
-        for ask in (partial(chapter.static, notebook, slug), partial(lectures.read, repo.root, slug)):
-            try:
-                ask()
-            except UserError as error:
-                found.append(str(error))
+        try:
+            chapter.static(notebook, slug)
+        except UserError as error:
+            found.append(str(error))
         facts = notebook["metadata"].get("derived") or {}
         silent = [name for name, text in welcome.card_words(written, slug).items() if not text]
         if silent and form.is_strict(notebook):
@@ -126,6 +120,11 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
             if reference.offered(root, [slug])
         ],
     }
+    below["book/teaching"] = [
+        {"file": f"{decks.FOLDER}/{slug}/plan", "title": f"Lesson plan, chapter {number}"}
+        for number, slug in numbered
+        if decks.source(root, slug, "plan.md").is_file()
+    ]
     chapters = [_entry(f"notebooks/{slug}", title=written.chapters[slug].name) for slug in slugs]
     parts = []
     for part in written.parts:
@@ -164,14 +163,14 @@ def _stage_extra(root: Path, build: Path, slugs: list[str]) -> dict[str, str]:
     return {"wheel": wheel.name, "branch": repository.get("branch") or "main"} | addresses
 
 
-def _links(root: Path, slug: str, extra: dict[str, str], solutions: bool) -> dict[str, str]:
+def _links(root: Path, slug: str, extra: dict[str, str]) -> dict[str, str]:
     """The addresses of a chapter's downloads and slides, empty for what it does not have."""
     exercises = homework.roles(nbformat.read(root / f"notebooks/{slug}.ipynb", as_version=4))
     links = {
-        "notebook": f"../downloads/{slug}.zip" if solutions else "",
+        "notebook": f"../downloads/{slug}.zip",
         "student": f"../downloads/{slug}-student.zip",
         "homework": f"../downloads/{slug}-homework.ipynb" if exercises else "",
-        "slides": f"../slides/{slug}" if lectures.path(root, slug).is_file() else "",
+        "slides": f"../teach/{slug}/slides.html" if decks.source(root, slug).is_file() else "",
         "wheel": f"../downloads/{extra['wheel']}",
         "report": f"../reports/{slug}.html" if reports.path(root, slug).is_file() else "",
         "launch": "",

@@ -1,1 +1,1 @@
-"""Prepares a course. In: chapters, exercises and lectures. Out: slides, homework, tutors' sheets and a syllabus."""
+"""Teach with the book: decks and plans in Markdown, homework, and two zips to take along."""

@@ -105,7 +105,7 @@ def test_the_ledger_shows_every_headline_once():
 
 
 def test_the_ledger_of_nothing_is_a_page_too():
-    for text in (pages.ledger([]), pages.status([]), pages.course([])):
+    for text in (pages.ledger([]), pages.status([])):
         assert_balanced(text)
 
 
@@ -333,12 +333,6 @@ def test_the_card_has_no_launch_without_an_address():
     assert "{cite:p}`a1`" in without
     assert "&lt;is&gt;" in without
     assert_balanced(without)
-
-
-def test_a_course_section_counts_its_exercises():
-    text = pages.course([chapter(row("A"))])
-    assert "45 min to read it all · 3.0 s to run · 2 exercises" in text
-    assert_balanced(text)
 
 
 def test_an_explorer_says_what_it_shows_and_names_its_files():

@@ -237,19 +237,22 @@ def write_chapter(root: Path, more: str = "") -> None:
     (root / "_build/findings/toy.json").write_text(json.dumps(FINDING), "utf-8")
 
 
-LECTURES = """- show: toy-figure
-  minutes: 5? 20? 80
-- show: toy-theorem
-  minutes: 20 30 60
-  way: prove
-  say: Rank first.
-- show: explorer-1
-  minutes: 5 15 10
-- show: claims
-  minutes: 15 20 20
-- name: Questions
-  minutes: 5 5 10
+SLIDES = """# Toys ★
+
+![A figure](toy-figure)
+
+Note:
+Rank first, by {prf:ref}`toy-theorem`.
+
+---
+
+## More
+
+$a<b$ & it's live
+
+![An explorer](explorer-1)
 """
+PLAN = "# Plan: Toys\n\nProve {prf:ref}`toy-theorem`.\n"
 
 
 def write_essay(root: Path) -> None:
@@ -279,11 +282,12 @@ def write_book(root: Path) -> Path:
         '[tool.hatch.build.targets.wheel]\npackages = ["src/derived"]\n',
         "utf-8",
     )
-    for name in ("glossary", "lectures/courses", "lectures/syllabus"):  # they name the book's chapters
-        (root / f"book/{name}.yml").unlink()
+    (root / "book/glossary.yml").unlink()  # it names the book's chapters
     write_chapter(root)
     write_essay(root)
-    (root / "book/lectures/toy.yml").write_text(LECTURES, "utf-8")
+    (root / "book/teach/toy").mkdir()
+    for name, text in (("slides.md", SLIDES), ("plan.md", PLAN)):
+        (root / "book/teach/toy" / name).write_text(text, "utf-8")
     (root / "tests/papers/toy").mkdir(parents=True)
     (root / "tests/papers/toy/test_one.py").write_text("# `toy-theorem`\ndef test_it():\n    pass\n")
     return root
@@ -433,31 +437,6 @@ def test_the_call_that_only_draws_is_not_shown(book: Path):
     text = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser").select_one("article").get_text()
     assert "show(figure)" not in text
     assert "report(claims)" in text
-
-
-def test_the_page_for_teachers_has_each_lecture_by_the_minute(book: Path):
-    soup = BeautifulSoup(page(book, "book/teaching.html"), "html.parser")
-    assert not soup.select("[data-fill]")
-    half, whole, _ = (details.select("tbody tr") for details in soup.select(".lesson")[:3])
-    assert [row.get_text(" ", strip=True) for row in whole] == [
-        "0 20 Fig. 1.1 optional",
-        "20 30 Theorem 1.1 (Attention is a projection) core, prove",
-        "50 15 Explorer core",
-        "65 20 Claims core",
-        "85 5 Questions",
-    ]
-    assert whole[0].a["href"] == "../slides/toy-90.html#s2"
-    assert len(half) == 5
-    for minutes in (50, 90, 180):
-        deck = BeautifulSoup(page(book, f"slides/toy-{minutes}.html"), "html.parser")
-        assert "Rank first." in deck.select(".notes")[1].get_text()
-        assert f'href="../slides/toy-{minutes}.html"' in page(book, "notebooks/toy.html")
-
-
-def test_a_lecture_that_cannot_be_held_is_not_built(fresh: Path):
-    (fresh / "book/lectures/toy.yml").write_text(LECTURES.replace("toy-figure", "toy-nowhere"), "utf-8")
-    with pytest.raises(render.RenderError, match="lecture of 90 minutes: nothing on the page is called toy-nowhere"):
-        render.render(fresh)
 
 
 def test_a_strict_chapter_with_faults_is_not_built(fresh: Path):

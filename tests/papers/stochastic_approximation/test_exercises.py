@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import sympy
 import torch
 
 from derived.lab.exercises import judged
@@ -18,22 +17,20 @@ def said(label, answer):
     return judged(label, EXERCISES[label], answer)
 
 
-w, A1, A2, alpha, beta, a, epsilon, delay = sympy.symbols("w A1 A2 alpha beta a epsilon delay")
-
 RIGHT = [
-    ("sa-ex-steep", w * A1 / (w * A1 + (1 - w) * A2)),
     ("sa-ex-steep", lambda A2, w, A1: Fraction(str(w * A1)) / Fraction(str(w * A1 + (1 - w) * A2))),
     (
         "sa-ex-steep",
         lambda weight, steep, flat: float(f"{weight * steep / (weight * steep + (1 - weight) * flat):.4g}"),
     ),
-    ("sa-ex-threshold", 1 - alpha * beta),
     ("sa-ex-threshold", lambda alpha, beta: round(1 - alpha * beta, 2)),
     (
         "sa-ex-late",
-        1
-        + a * (1 + (1 - a) * (1 - epsilon)) / (2 - a) / (1 - (1 - a) * (1 - epsilon))
-        - 2 * (1 - epsilon) ** delay * a / (1 - (1 - a) * (1 - epsilon)),
+        lambda a, epsilon, delay: (
+            1
+            + a * (1 + (1 - a) * (1 - epsilon)) / (2 - a) / (1 - (1 - a) * (1 - epsilon))
+            - 2 * (1 - epsilon) ** delay * a / (1 - (1 - a) * (1 - epsilon))
+        ),
     ),
     ("sa-ex-tail", lambda u, n, q: [(k + int(u * q)) % q for k in range(n)]),
     ("sa-ex-tail", lambda n, q, u: torch.arange(n).add(math.floor(u * q)).neg().remainder(q)),

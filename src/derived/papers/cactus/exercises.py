@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
+from derived.lab.exercises import FLOAT32, ask, checker, close, holds, ranges
 
 from .model import divergences, exact, rules, theory
 
@@ -38,14 +38,14 @@ def _replacement():
 
 
 by_hand = (
-    Derive(
+    close(
         lambda: exact.acceptance_rate(P, Q, rules.SpS()),
         mistakes={
             "min(1, q/p) is the rate of one token, and the other is drafted too": 1 / 3,
             "tokens that the draft never writes are never kept": 0.75,
         },
     ),
-    Derive(
+    close(
         _replacement,
         mistakes={
             "it is not normalised": (0.25, 0.0, 0.25),
@@ -54,10 +54,9 @@ by_hand = (
     ),
 )
 
-total_variation = Derive(
+total_variation = close(
     lambda q_n, delta: divergences.gamma_constrained(q_n, delta, "tv"),
     ranges(q_n=(0.05, 0.95), delta=(0.02, 0.6)),
-    high=1,
     mistakes={
         "a probability stops somewhere": lambda q_n, delta: q_n + delta,
         "that is the second-order rule for KL": lambda q_n, delta: theory.gamma_cactus(q_n, delta),
@@ -89,7 +88,7 @@ def _inert_when_certain(gamma, delta):
     return None if found == [0.0, 1.0] else f"at q_n = 0 and 1 gamma is {found[0]:.4g} and {found[1]:.4g}"
 
 
-raised_probability = Implement(
+raised_probability = holds(
     (_at_most_one_and_at_least_q, _spends_its_chi_square, _inert_when_certain),
     ranges(q_n=(0.02, 0.98), delta=(0.01, 1.0)),
     mistakes={
@@ -142,7 +141,7 @@ class FromShortfall(rules.Cactus):
         return torch.ones_like(gamma)
 
 
-emitted_law = Implement(
+emitted_law = holds(
     (_exact_without_a_budget, _between_draft_and_verifier, _token_by_token),
     _pair,
     mistakes={

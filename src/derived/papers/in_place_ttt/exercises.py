@@ -14,7 +14,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from derived.lab.exercises import Derive, Implement, ask, checker, ranges
+from derived.lab.exercises import ask, checker, close, holds, ranges
 
 from .data import mqar
 from .model.forms import in_place_ttt
@@ -24,7 +24,7 @@ from .model.theory import lag, tapped
 SAME = 1e-5  # what float32 may lose in sums of a hundred products of size one
 
 by_hand = (
-    Derive(
+    close(
         lambda n, C: n - lag(n + 1, C)[n].item(),
         ranges(n=(9, 60), C=(2, 9)),
         mistakes={
@@ -32,10 +32,9 @@ by_hand = (
             "that token stands in the chunk that asks": lambda n, C: n // C * C,
         },
     ),
-    Derive(
+    close(
         lambda L, C: int((~tapped(L, C, behind=0, ahead=1)).diagonal(1).sum()),
         ranges(L=(9, 60), C=(2, 9)),
-        low=0,
         mistakes={
             "the last edge may be the end of the text": lambda L, C: L // C,
             "an edge has a chunk on either side": lambda L, C: -(-L // C),
@@ -65,13 +64,11 @@ def _clearest(m: int) -> float:
 
 late = "what was written last has not faded yet when it is read"
 fading = (
-    Derive(_impulse, _places, low=0, high=1, mistakes={late: lambda rho, i, j: rho ** (i - j)}),
-    Derive(
+    close(_impulse, _places, mistakes={late: lambda rho, i, j: rho ** (i - j)}),
+    close(
         _clearest,
         ranges(m=(1, 15)),
         digits=3,
-        low=0,
-        high=1,
         mistakes={
             "that is its square": lambda m: m / (m + 1),
             "this rho makes the weight a constant and forgets the noise": lambda m: math.exp(-1 / m),
@@ -115,7 +112,7 @@ def _attention(reads, reset: bool = True):
     return packed
 
 
-packed_documents = Implement(
+packed_documents = holds(
     (_each_alone,),
     _row_of_texts,
     mistakes={
@@ -143,7 +140,7 @@ def _recalls_by_what_it_wrote(block, ids, labels):
     return None
 
 
-previous_token = Implement((_recalls_by_what_it_wrote,), _texts_of_recall)
+previous_token = holds((_recalls_by_what_it_wrote,), _texts_of_recall)
 
 EXERCISES = {"ipt-ex-hand": by_hand, "ipt-ex-decay": fading, "ipt-ex-packed": packed_documents}
 EXERCISES |= {"ipt-ex-gate": previous_token}

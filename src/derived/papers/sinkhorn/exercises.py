@@ -12,7 +12,7 @@ import math
 import numpy as np
 import torch
 
-from derived.lab.exercises import FLOAT32, Derive, Implement, ask, checker, ranges
+from derived.lab.exercises import FLOAT32, ask, checker, close, holds, ranges
 from derived.lab.rng import stream
 
 from .model import couplings, plan, theory
@@ -29,22 +29,18 @@ def _cross(s11, s12, s21, s22):
 
 
 _scores = ranges(s11=(-2.0, 2.0), s12=(-2.0, 2.0), s21=(-2.0, 2.0), s22=(-2.0, 2.0))
-share = Derive(
+share = close(
     lambda **S: 2 * _converged(**S)[0, 0],
     _scores,
-    low=0,
-    high=1,
     mistakes={
         "that is softmax": lambda s11, s12, s21, s22: 1 / (1 + math.exp(s12 - s11)),
         "the cross-ratio has two factors of p and two of 1 - p": lambda **S: 1 / (1 + math.exp(-_cross(**S))),
     },
 )
 
-rate = Derive(
+rate = close(
     lambda **S: theory.local_rate(_converged(**S)),
     _scores,
-    low=0,
-    high=1,
     digits=3,
     mistakes={
         "an iteration has two half-steps": lambda **S: abs(math.tanh(_cross(**S) / 4)),
@@ -59,11 +55,9 @@ def _nearest(beta):
     return couplings.distance_to_couplings(torch.tensor([[1.0, 0, 0]] * 3, dtype=torch.float64) / 3, a, b)
 
 
-sink = Derive(
+sink = close(
     _nearest,
     ranges(beta=(0.05, 0.95)),
-    low=0,
-    high=1,
     mistakes={
         "that is what a coupling can give to token 1": lambda beta: beta,
         "that is for equal weights": lambda beta: 2 / 3,
@@ -143,7 +137,7 @@ def _kernel(S, num, a, b):
     return u[:, None] * kernel * v
 
 
-half_steps = Implement(
+half_steps = holds(
     (_first_is_softmax, _rows_then_columns, _columns_come_right, _rows_have_no_offset, _padding_gets_nothing),
     ranges(n=(2, 6), m=(2, 6), table=(1, 999)),
     mistakes={"columns first": _columns_first, "no log domain": _kernel},
@@ -206,7 +200,7 @@ def _rows_then_once_columns(P, P_bar):
     return P * (left - (P * left).sum(axis=0) / P.sum(axis=0))
 
 
-derivative = Implement(
+derivative = holds(
     (_sums_have_no_gradient, _offsets_have_no_gradient, _is_symmetric, _is_the_slope_of_plans),
     ranges(n=(2, 5), m=(2, 5), table=(1, 999)),
     mistakes={

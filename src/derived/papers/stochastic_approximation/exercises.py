@@ -13,8 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from derived.lab.exercises import FLOAT32, Derive, Implement, Wrong, ask, checker, ranges
-from derived.lab.rng import stream
+from derived.lab.exercises import FLOAT32, Wrong, ask, checker, close, holds, ranges
 
 from .model import theory
 
@@ -26,16 +25,12 @@ def _way(w, A1, A2):
     return float(theory.mean_field_root([A1, A2], [A1, 0.0], weights=[w, 1 - w]))
 
 
-steep = Derive(
+steep = close(
     _way,
     ranges(w=(0.1, 0.9), A1=(0.2, 5.0), A2=(0.2, 5.0)),
-    low=0,
-    high=1,
     mistakes={
         "that is the mean of the two ends": lambda w, A1, A2: w,
         "the learner listens more to the world that pulls harder": lambda w, A1, A2: w * A2 / (w * A2 + (1 - w) * A1),
-        "worlds come with their weights": lambda w, A1, A2: A1 / (A1 + A2),
-        "slopes, not their squares": lambda w, A1, A2: w * A1**2 / (w * A1**2 + (1 - w) * A2**2),
     },
 )
 
@@ -54,15 +49,13 @@ def _tails(generator: torch.Generator) -> dict:
             return point
 
 
-threshold = Derive(
+threshold = close(
     _growth,
     _tails,
     digits=2,
     mistakes={
         "how many stays start there?": lambda alpha, beta: -alpha * beta,
         "the tail is asked at N^alpha": lambda alpha, beta: 1 - beta,
-        "the mean length of a stay is finite": lambda alpha, beta: 1 - alpha * (beta - 1),
-        "a tail is a power of a power": lambda alpha, beta: 1 - alpha - beta,
     },
 )
 
@@ -77,20 +70,15 @@ def _late(a, epsilon, delay):
     return 1 + own - 2 * weights @ rho ** (ages + delay)
 
 
-late = Derive(
+late = close(
     _late,
     ranges(a=(0.05, 0.9), epsilon=(0.02, 0.6), delay=(1, 6)),
-    low=0,
     digits=3,
     mistakes={
         "the news is late": lambda a, epsilon, delay: theory.tracking_error(a, epsilon, 0.0),
         "late news makes nothing smaller": lambda a, epsilon, delay: (
             theory.tracking_error(a, epsilon, 0.0) * (1 - epsilon) ** delay
         ),
-        "the variance of what is held does not know the delay": lambda a, epsilon, delay: (
-            1 + (1 - epsilon) ** delay * (theory.tracking_error(a, epsilon, 0.0) - 1)
-        ),
-        "a step later, the correlation has one factor more": lambda a, epsilon, delay: _late(a, epsilon, delay - 1),
     },
 )
 
@@ -164,25 +152,12 @@ def _cycle(u, n, q):
     return (np.arange(n) + math.floor(u * q)) % q
 
 
-def _coins(u, n, q):
-    return torch.randint(q, (n,), generator=stream(0, "coins", str(u))).numpy()
-
-
-process = Implement(
+process = holds(
     (_forgets_nothing, _is_stationary, _is_ergodic, _visits_all_alike, _is_one_path),
     ranges(q=(2, 6)),
     mistakes={
         "always from the same value, which is not stationary": lambda u, n, q: _cycle(0.0, n, q),
         "one value for ever, which is not ergodic": lambda u, n, q: np.full(n, math.floor(u * q)),
-        "independent values, which forget": _coins,
-        "to the end and back, which visits the ends less often": lambda u, n, q: (
-            np.abs((np.arange(n) + math.floor(u * (2 * q - 2))) % (2 * q - 2) - (q - 1)) if q > 2 else np.zeros(n)
-        ),
-        "two worlds, one of them without its last value": lambda u, n, q: (
-            _cycle(u, n, q) if u < 0.5 else _cycle(u, n, q - 1)
-        ),
-        "constant after a while": lambda u, n, q: _cycle(u, n, q)[np.minimum(np.arange(n), LONG)],
-        "another path for each length": lambda u, n, q: _cycle((u + n / 7) % 1, n, q) if n != LONG else _cycle(u, n, q),
     },
 )
 

@@ -1,0 +1,108 @@
+"""Makes decks: ``book/teach/<slug>/slides.md`` becomes ``teach/<slug>/slides.html``, which needs no network.
+
+slides   divided by lines of ``---``; those whose heading ends in ``★`` are the lecture of 50 minutes (slides.html?50)
+Note:    what follows on a slide is for the speaker (key S)
+![](x)   a figure of the chapter by its label, an explorer by its anchor, or a drawing x.svg beside slides.md
+roles    {prf:ref}, {eq}, {numref}, {claim} and {glue:text} become numbers, as in the chapter
+
+teach/<slug>/   slides.html, which holds the Markdown: change it there and reload; slides.md for pandoc; figures
+teach/reveal/   reveal.js with its licence
+"""
+
+import importlib.resources
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup
+from markupsafe import Markup
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from bookbuilder.chapter_pages import numbers, pages, plain
+from bookbuilder.export import figures
+from bookbuilder.paths import UserError
+
+FOLDER = "book/teach"
+Rows = list[dict[str, Any]]  # of a chapter's findings
+_IMAGE = re.compile(r"!\[([^\]]*)\]\(([\w-]+)\)")
+_NOTE = re.compile(r"^Note:[ \t]*(.*?)(?=^---$|\Z)", re.M | re.S)
+
+
+def source(root: Path, slug: str, name: str = "slides.md") -> Path:
+    """Return the file of a chapter's slides, or of its plan."""
+    return root / FOLDER / slug / name
+
+
+def write(
+    root: Path, html: Path, known: Mapping[str, plain.Known], rows: Mapping[str, list[dict[str, Any]]]
+) -> list[str]:
+    """Write the decks of a built site; one line per deck that shows or names what is not there."""
+    with importlib.resources.as_file(importlib.resources.files("bookbuilder") / "teach/reveal") as reveal:
+        shutil.copytree(reveal, html / "teach/reveal")
+    faults = []
+    for slug, labels in known.items():
+        try:
+            _write(root, html, slug, labels, rows[slug])
+        except UserError as error:
+            faults.append(f"{FOLDER}/{slug}: {error}")
+    return faults
+
+
+def _write(root: Path, html: Path, slug: str, known: plain.Known, rows: Rows) -> None:
+    folder, page = html / "teach" / slug, html / f"notebooks/{slug}.html"
+    folder.mkdir()
+    for file in source(root, slug).parent.glob("*.svg"):
+        shutil.copy(file, folder)
+    for figure in figures.found(html, [slug]):
+        (folder / f"{Path(figure.name).name}.svg").write_text(figure.svg, "utf-8")
+    soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
+    live = {box["id"]: box for box in soup.select(".explorer[id]") if not box["id"].endswith("-again")}
+    for name, box in live.items():
+        box["data-plotly"], box["data-figure"] = (f"../{box[key]}" for key in ("data-plotly", "data-figure"))
+        still = page.parent / box.noscript.img["src"]
+        (folder / f"{name}.svg").write_text(figures.plain(still.read_text("utf-8")), "utf-8")
+        (folder / f"{name}.html").write_text(pages.html("deck_explorer.html", box=box), "utf-8")
+    if source(root, slug, "plan.md").is_file():
+        (folder / "plan.md").write_text(filled(source(root, slug, "plan.md"), known, rows), "utf-8")
+    text = filled(source(root, slug), known, rows)
+    for _, name in _IMAGE.findall(text):
+        if not (folder / f"{name}.svg").is_file():
+            raise UserError(
+                f"slides.md shows {name}, which is no figure or explorer of the chapter and no {name}.svg there"
+            )
+    (folder / "slides.md").write_text(for_pandoc(text), "utf-8")
+    shown = _IMAGE.sub(lambda image: _shown(*image.groups(), image[2] in live), text)
+    slides = Markup(shown.replace("&", "&amp;").replace("<", "&lt;"))  # nothing else, so that it can be edited there
+    (folder / "slides.html").write_text(pages.html("deck.html", title=soup.title.get_text(), slides=slides), "utf-8")
+
+
+def _shown(words: str, name: str, live: bool) -> str:
+    return (
+        f'<div class="live"><iframe data-src="{name}.html" title="{words}"></iframe></div>'
+        if live
+        else f"![{words}]({name}.svg)"
+    )
+
+
+def filled(path: Path, known: plain.Known, rows: Rows) -> str:
+    """Read a file and put in numbers of statements and values of claims."""
+    notebook = new_notebook(cells=[new_markdown_cell(path.read_text("utf-8"))])
+    numbers.fill(path.name, notebook, rows)
+    return plain.markdown(notebook.cells[0].source, known)
+
+
+def for_pandoc(text: str) -> str:
+    """Write notes and heights of figures as pandoc reads them, without the mark of the shorter lecture.
+
+    >>> for_pandoc("## One ★\\n\\n![A cat](fig-cat)\\n\\nNote:\\nSay it.\\n\\n---\\n\\n## Two\\n")
+    '## One\\n\\n![A cat](fig-cat){height=60%}\\n\\n::: notes\\nSay it.\\n:::\\n\\n---\\n\\n## Two\\n'
+    """
+    text = _NOTE.sub(lambda note: f"::: notes\n{note[1].strip()}\n:::\n\n", text)
+    return _IMAGE.sub(r"\g<0>{height=60%}", text).replace(" ★\n", "\n")
+
+
+def without_notes(text: str) -> str:
+    """Leave out what is for the speaker, of slides.html or slides.md."""
+    return re.sub(r"^(Note:|::: notes$).*?(?=^---$|</textarea>|\Z)", "", text, flags=re.M | re.S)
