@@ -8,68 +8,18 @@ whole pages only and shows raw TeX.
 Formulas become a line of text, `\\frac{a}{b + c}` is a/(b + c); solutions and code are left out.
 """
 
+import functools
 import json
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup, PageElement, Tag
-from docutils.utils.math import tex2unichar
+from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
 
 LIBRARY = Path(__file__).parents[1] / "templates"
-SIGNS = {
-    name: sign
-    for table in (
-        "mathalpha",
-        "mathbin",
-        "mathclose",
-        "mathfence",
-        "mathop",
-        "mathopen",
-        "mathord",
-        "mathpunct",
-        "mathrel",
-    )
-    for name, sign in getattr(tex2unichar, table).items()
-} | {
-    **{"to": "→", "le": "≤", "ge": "≥", "ne": "≠", "iff": "⇔", "dots": "…", "cdots": "…", "ldots": "…"},
-    **{"|": "‖", "lVert": "‖", "rVert": "‖", "lvert": "|", "rvert": "|", "quad": " ", "qquad": " "},
-}
-ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "overline": "\u0305"}
-MARKS = "".join(ACCENTS.values())
-ATOM = rf"[\d.]+|\w[{MARKS}]?'*(?:_\w+)?"  # no sum, product or power
-APART_HERE = "\0"  # becomes a space between words, nothing beside a sign
-FUNCTIONS = {
-    "log",
-    "exp",
-    "ln",
-    "max",
-    "min",
-    "sup",
-    "inf",
-    "lim",
-    "liminf",
-    "limsup",
-    "det",
-    "tr",
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "arg",
-    "deg",
-    "Pr",
-    "dim",
-    "ker",
-    "bmod",
-}
 # What is an entry of its own, or no text of the page: the section around it does without it. So are headed sections.
 SILENT = {"figure", "script", "style", "nav"}
 UNREAD = {"headerlink", "eqno", "statement-links", "whose", "ledger"}
@@ -95,45 +45,27 @@ class Entry(NamedTuple):
 
 
 def plain(tex: str) -> str:
-    """A formula as a line of text, in which every command has left its sign, its name or brackets.
+    """A formula as a line of text.
 
-    >>> plain(r"y = \\frac{1}{n}\\sum_{i} \\sqrt{\\beta_i+1} \\le \\operatorname{tr} A")
-    'y = 1/n ∑_i √(β_i+1) ≤ tr A'
+    >>> plain(r"y = \\frac{1}{n+1}\\sum_{i} \\sqrt{\\beta_i}")
+    'y = 1/(n+1)∑_i √(β_i)'
     """
-    tex = re.sub(r"\\(?:begin|end)\{[^}]*\}(?:\{[lcr|]*\})?|\\(?:label|tag)\{[^}]*\}", " ", tex)
-    tex = re.sub(r"(\\l(?:Vert|vert|angle)) ", r"\1{}", tex)
-    tokens = iter(re.findall(r"\\(?:[A-Za-z]+|.)|.", tex, re.S))
-    line = "".join(_said(token, tokens) for token in tokens)
-    line = re.sub(rf"(?<=[\w)|'{MARKS}]){APART_HERE}+(?=[^\W_]|√)", " ", line).replace(APART_HERE, "")
-    return re.sub(r"(?<=[(\[]) | (?=[)\],])", "", " ".join(line.split()))
+    tex = re.sub(r"\\(?:label|tag)\{[^}]*\}|\\(?:left|right|[bB]ig+[lr]?)(?![a-z])", "", tex)
+    tex = re.sub(r"\\[td]frac", r"\\frac", tex).replace(r"\|", "‖")
+    return " ".join(_text().latex_to_text(tex).split())
 
 
-def _said(token: str, rest: Iterator[str]) -> str:
-    """Say a token in signs, and what it takes from the rest: its group, or its one or two arguments."""
-    if token == "{":
-        return "".join(_said(each, rest) for each in iter(lambda: next(rest, "}"), "}"))
-    if token in {r"\frac", r"\tfrac", r"\dfrac"}:
-        return f"{APART_HERE}{_one(rest)}/{_one(rest)} "
-    if token in {"^", "_"}:
-        return token + _one(rest, r"-?(?:[\d.]+|[^\W\d_]+'*)") + APART_HERE
-    name = token.removeprefix("\\")
-    if name == "sqrt":
-        return f"{APART_HERE}√{_one(rest)}"
-    if name == "operatorname":
-        return f"{APART_HERE}{_one(rest, r'[^()]*')}{APART_HERE}"
-    if name in ACCENTS:
-        return _one(rest, ".") + ACCENTS[name]
-    if token == name:
-        return {"}": "", "&": " ", "~": " "}.get(name, name)
-    if name in FUNCTIONS:
-        return f"{APART_HERE}{name.removeprefix('b')}{APART_HERE}"
-    return SIGNS.get(name, "" if name.isalpha() or name == "!" else " ")
+@functools.cache
+def _text() -> LatexNodes2Text:
+    """pylatexenc's converter, with fractions whose parts keep together."""
+    known = get_default_latex_context_db()
+    known.add_context_category("fractions", macros=[MacroTextSpec("frac", simplify_repl=_fraction)], prepend=True)
+    return LatexNodes2Text(known, math_mode="text", strict_latex_spaces=False)
 
 
-def _one(rest: Iterator[str], whole: str = ATOM) -> str:
-    """Say the next argument, in brackets where it is not whole by itself."""
-    said = _said(next((token for token in rest if not token.isspace()), "}"), rest).strip().strip(APART_HERE)
-    return said if re.fullmatch(rf"(?:{whole})|.|\([^()]*\)", said) else f"({said})"
+def _fraction(node: Any, l2tobj: LatexNodes2Text) -> str:
+    parts = [l2tobj.nodelist_to_text([each]).strip() for each in node.nodeargd.argnlist]
+    return "/".join(part if re.fullmatch(r"\w+|[\d.]+", part) else f"({part})" for part in parts)
 
 
 def _is_number(part: PageElement) -> bool:
