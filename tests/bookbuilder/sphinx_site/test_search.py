@@ -39,7 +39,7 @@ def test_everything_with_an_anchor_is_found_at_it(found):
 
 def test_a_text_is_found_once_and_without_tex_code_or_solutions(found):
     assert found["a.html"].text == "It begins."
-    assert found["a.html#hats"].text == "Its trace is tr H ≤d. β̂= 1/n X^⊤ y"
+    assert found["a.html#hats"].text == "Its trace is tr H ≤ d. β̂= 1/n X^⊤ y"
     assert found["a.html#thm"].text == "One pass is the fit."
     assert not [entry for entry in found.values() if "secret" in entry.text or "answer" in entry.text]
 
