@@ -82,12 +82,6 @@ def chapters(pages: list[Page]) -> list[Page]:
     return found
 
 
-@pytest.fixture(scope="session")
-def first_drafts(chapters: list[Page]) -> list[Page]:
-    """The chapters that have the sections of the first draft."""
-    return [page for page in chapters if page.soup.find(id="in-ten-minutes")]
-
-
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args) -> None:
         pass

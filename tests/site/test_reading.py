@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 from PIL import Image
-from test_browser import CONTRAST, STICKS_OUT, opened
+from test_browser import opened
 
 pytestmark = pytest.mark.browser
 
@@ -19,8 +19,8 @@ def seen_parts(page) -> set[str]:
     return {mode for mode, css in PARTS.items() if page.evaluate(SEEN, css)}
 
 
-def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, first_drafts):
-    with opened(browser, address + first_drafts[0].name) as page:
+def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, chapters):
+    with opened(browser, address + chapters[0].name) as page:
         assert seen_parts(page) == {*PARTS}
         page.locator(".modes summary").click()
         for mode in PARTS:
@@ -34,94 +34,37 @@ def test_the_switch_hides_and_the_address_keeps_it(browser, address, site, first
             box.check()
         for mode in PARTS:
             page.locator(f".modes input[name={mode}]").uncheck()
-        page.goto(address + first_drafts[-1].name)
+        page.goto(address + chapters[-1].name)
         assert seen_parts(page) == set(), "kept on the machine"
-        page.goto(f"{address}{first_drafts[-1].name}?hide=")
+        page.goto(f"{address}{chapters[-1].name}?hide=")
         assert seen_parts(page) == {*PARTS}, "the address wins"
-    with opened(browser, f"{(site / first_drafts[0].name).as_uri()}?hide={','.join(PARTS)}") as page:
+    with opened(browser, f"{(site / chapters[0].name).as_uri()}?hide={','.join(PARTS)}") as page:
         assert seen_parts(page) == set(), "from a disk"
         assert not any(page.locator(f".modes input[name={mode}]").is_checked() for mode in PARTS)
 
 
-def test_a_link_to_something_hidden_shows_it(browser, address, first_drafts):
-    check = first_drafts[0].soup.select_one("div.cell[id^=check-]:has(.checked)")["id"]
-    with opened(browser, f"{address}{first_drafts[0].name}?hide=code,checks#{check}") as page:
+def test_a_link_to_something_hidden_shows_it(browser, address, chapters):
+    check = chapters[0].soup.select_one("div.cell[id^=check-]:has(.checked)")["id"]
+    with opened(browser, f"{address}{chapters[0].name}?hide=code,checks#{check}") as page:
         assert page.locator(f"[id='{check}']").is_visible()
         assert page.locator(".modes input[name=checks]").evaluate("(box) => box.checked")
 
 
-DERIVED = "section[id^=derivation] .cell > .cell_input"
-LEFT_OUT = [DERIVED, ".provenance", "#exercises .exercise", "#races table", "#mechanism .cell_input"]
-READ = ["div.proof.admonition", "#experiments figure", "#the-question .cell_input", "#claims tr.claim", "#take-away p"]
-
-
-def test_a_chapter_opens_in_the_readers_view_and_the_address_keeps_another(browser, address, first_drafts):
-    name = first_drafts[0].name
-    with opened(browser, f"{address}{name}?view=reader", typeset=True) as page:
-        assert [css for css in LEFT_OUT if page.evaluate(SEEN, css)] == []
-        assert [css for css in READ if not page.evaluate(SEEN, css)] == []
-        assert page.evaluate(STICKS_OUT) == []
-        assert page.evaluate(CONTRAST) == []
-        page.emulate_media(media="print")
-        assert page.evaluate(SEEN, DERIVED) > 0, "paper has all"
-        assert not page.locator(".view-note").is_visible()
-        page.emulate_media(media="screen")
-        page.locator(".modes summary").click()
-        page.locator(".modes input[value=all]").check()
-        assert [css for css in LEFT_OUT if not page.evaluate(SEEN, css)] == []
-        assert page.url.endswith("?view=all")
-        page.goto(address + first_drafts[-1].name)
-        assert page.evaluate(SEEN, DERIVED) > 0, "kept on the machine"
-    fresh = browser.new_context()
-    page = fresh.new_page()
-    page.goto(address + name)
-    assert page.evaluate(SEEN, DERIVED) == 0, "the reader's view comes first"
-    fresh.close()
-
-
-TALLEST = 30_000  # pixels of a chapter as a reader sees it
-# The plain claims and those that fail that no link or row of the page shows, where the statement itself is told.
-UNTOLD = """() => [...document.querySelectorAll("tr.claim:is(.claims-first *, :has(.verdict-fails, .verdict-retold))")]
-  .map(({ id }) => id.replace("claim-", ""))
-  .filter((id) => [...document.querySelectorAll(`section a[href*="/claims/"][href$="#${id}"]`)]
-    .filter((link) => link.closest("section[id^=derivation] > section, #experiments > section"))
-    .some((link) => link.closest(".view-folded")))"""
-
-
-def test_a_chapter_in_the_readers_view_is_short_and_folds_no_claim_that_is_plain_or_fails(browser, address, walked):
-    with opened(browser, f"{address}notebooks/{walked}.html?view=reader", typeset=True) as page:
-        assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST
-        assert page.evaluate(UNTOLD) == []
-        assert page.locator("div.proof.admonition:visible").count() > 2
-
-
-def test_without_scripts_a_chapter_is_whole(browser, address, first_drafts):
+def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(address + first_drafts[0].name)
-    for css in ("section[id^=derivation] .cell_input", "#exercises .exercise"):
-        assert page.locator(css).first.is_visible(), css
+    page.goto(address + chapters[0].name)
+    for css in (".cell_input", ".exercise", "figure", ".opening-lines"):
+        assert page.locator(f"article {css}").first.is_visible(), css
     context.close()
 
 
-def test_a_section_that_is_folded_opens_by_its_button_and_by_a_link_into_it(browser, address, first_drafts):
-    inside = first_drafts[0].soup.select_one("#exercises .exercise[id]")["id"]
-    with opened(browser, f"{address}{first_drafts[0].name}?view=reader") as page:
-        page.locator("#what-breaks-it > .view-more").click()
-        assert page.locator("#what-breaks-it > p").first.is_visible()
-        assert not page.locator("#what-breaks-it > .view-more").is_visible()
-        assert page.evaluate(SEEN, DERIVED) == 0
-        page.evaluate("(id) => (location.hash = id)", inside)
-        page.wait_for_function("(id) => document.getElementById(id).checkVisibility()", arg=inside)
-        page.locator(".view-note button").click()
-        assert page.evaluate(SEEN, DERIVED) > 0
-
-
-def test_a_link_to_a_cell_shows_its_code_in_the_readers_view(browser, address, first_drafts):
-    check = first_drafts[0].soup.select_one("section[id^=derivation] div.cell[id^=check-]")["id"]
-    with opened(browser, f"{address}{first_drafts[0].name}?view=reader#{check}") as page:
-        assert page.locator(f"[id='{check}'] .cell_input").is_visible()
-        assert page.evaluate("localStorage.view") == "all", "the test's own choice stays"
+def test_a_figure_has_one_sign_with_its_data_and_its_licence(browser, address, chapters):
+    with opened(browser, address + chapters[0].name) as page:
+        figure = page.locator("article figure:has(.caption-number)").first
+        assert not page.locator("article .cite:visible, article .provenance:visible").count()
+        figure.locator(".sign-fold > summary").click()
+        assert figure.locator(".cite").is_visible()
 
 
 def first(chapter, css: str) -> str:
@@ -143,8 +86,8 @@ LINKS = {
 
 
 @pytest.mark.parametrize("from_disk", [False, True])
-def test_a_link_shows_where_it_leads(browser, address, site, first_drafts, from_disk):
-    chapter = first_drafts[0]
+def test_a_link_shows_where_it_leads(browser, address, site, chapters, from_disk):
+    chapter = chapters[0]
     url = (site / chapter.name).as_uri() if from_disk else address + chapter.name
     with opened(browser, url, typeset=True) as page:  # so that no formula moves a link from under the pointer
         for css, shown in LINKS.items():
@@ -176,43 +119,26 @@ def shows_where_it_leads(page, href: str, css: str) -> None:
     page.wait_for_function("(link) => link.getAttribute('aria-describedby') === null", arg=link.element_handle())
 
 
-def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, first_drafts):
-    claims = "#in-ten-minutes a.reference[href*='/claims/']"
-    chapter = next(each for each in first_drafts if each.article.select(claims))
-    href = first(chapter, claims)
-    with opened(browser, address + chapter.name) as page:
-        page.locator(f"#in-ten-minutes a[href='{href}']").first.hover()
-        preview = page.locator("#preview")
-        preview.wait_for(state="visible")
-        page.mouse.move(2, 2)
-        preview.wait_for(state="hidden")
-        page.locator(f"#in-ten-minutes a[href='{href}']").first.evaluate("(link) => link.focus({ focusVisible: true })")
-        preview.wait_for(state="visible")
-        assert preview.locator(".verdict").count() == 1
-        row = chapter.article.find(id=f"claim-{href.split('#')[1]}")
-        assert len(preview.locator("p").inner_text()) > 10
-        assert preview.locator(".verdict").inner_text().split()[-1] == row.select_one(".verdict").get_text().split()[-1]
+def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, site, chapters):
+    """From a disk as well, and of claims that the chapter's own table does not show."""
+    chapter = next(each for each in chapters if each.article.select(".statement-links a[href*='/claims/']"))
+    href = chapter.article.select_one(".statement-links a[href*='/claims/']")["href"]
+    for url in (address + chapter.name, (site / chapter.name).as_uri()):
+        with opened(browser, url) as page:
+            page.locator(f".statement-links a[href='{href}']").first.evaluate("(a) => a.focus({ focusVisible: true })")
+            preview = page.locator("#preview")
+            preview.wait_for(state="visible")
+            assert preview.locator(".verdict").count() == 1
+            assert len(preview.inner_text()) > 20
 
 
 @pytest.mark.parametrize(("theme", "least", "most"), [("light", 200, 255), ("dark", 0, 80)])
-def test_a_figure_has_the_ground_and_the_ink_of_its_page(browser, address, first_drafts, theme, least, most):
-    with opened(browser, address + first_drafts[0].name) as page:
+def test_a_figure_has_the_ground_and_the_ink_of_its_page(browser, address, chapters, theme, least, most):
+    with opened(browser, address + chapters[0].name) as page:
         page.emulate_media(color_scheme=theme)
-        figure = page.locator("#experiments figure img").first
+        figure = page.locator("article figure img").first
         figure.scroll_into_view_if_needed()
         page.wait_for_function("(image) => image.complete", arg=figure.element_handle())
         seen = np.asarray(Image.open(io.BytesIO(figure.screenshot())).convert("L"))
         assert least <= np.median(seen) <= most
         assert seen.max() - seen.min() > 100, "the ink is seen"
-
-
-def test_every_exercise_has_two_folded_hints(first_drafts):
-    for page in first_drafts:
-        exercises = page.article.select("div.exercise.admonition:not(.solution)")
-        assert len(page.article.select("div.hint.dropdown.admonition")) == 2 * len(exercises) > 0, page.name
-
-
-def test_the_mechanism_begins_with_its_algorithm(first_drafts):
-    for page in first_drafts:
-        (box,) = page.article.select("#mechanism > div.algorithm")
-        assert len(box.select("ol > li")) > 1, page.name

@@ -56,7 +56,7 @@ def test_it_runs_from_a_folder_and_an_edit_changes_the_answer(site, browser, slu
     edit, page = EDITS[slug], browser.new_page(viewport={"width": 390, "height": 844})
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto((site / f"notebooks/{slug}.html").as_uri() + "?view=all")
+    page.goto((site / f"notebooks/{slug}.html").as_uri())
     page.wait_for_selector(".try-run:not([disabled])")
     assert not [url for url in asked if url.endswith(("python.js", "codemirror.js"))]
     shown = page.locator(".try-output").inner_text()
@@ -115,7 +115,7 @@ def test_from_a_server_on_a_desktop_another_temperature_is_run_and_real_seconds_
 
 def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
     page = browser.new_page()
-    page.goto((site / "notebooks/sinkhorn.html").as_uri() + "?view=all")
+    page.goto((site / "notebooks/sinkhorn.html").as_uri())
     page.locator(".try-program").click()
     page.wait_for_selector(".try .CodeMirror")  # what is typed while it comes may be typed into either
     page.evaluate("document.querySelector('.CodeMirror').CodeMirror.setValue('1 / 0')")
@@ -132,7 +132,7 @@ def test_an_error_is_shown_and_a_run_without_end_can_be_stopped(site, browser):
 def test_a_copy_without_python_says_so(site, browser, tmp_path):
     page = browser.new_page()
     page.route("**/python.js", lambda route: route.abort())
-    page.goto((site / "notebooks/sinkhorn.html").as_uri() + "?view=all")
+    page.goto((site / "notebooks/sinkhorn.html").as_uri())
     page.locator(".try-run").click()
     page.wait_for_function("document.querySelector('.try-state').textContent.includes('no Python in it')")
     page.close()
