@@ -1,5 +1,5 @@
 // The filters of a table of claims or of statements, and of the evidence of a chapter. On the page of a whole table their state lives in the address
-// (#paper=…&source=…&verdict=a,b&q=…). #ID opens the row of one claim, whatever it is folded in. A row that a filter
+// (#paper=…&source=…&verdict=a,b&q=…). #ID leads to the row of one claim. A row that a filter
 // shows brings the rows that amend it.
 addEventListener("DOMContentLoaded", () => {
   const ledger = document.querySelector(".ledger, .theorems");
@@ -7,13 +7,9 @@ addEventListener("DOMContentLoaded", () => {
   const form = ledger.querySelector(".ledger-filters");
   const own = ledger.matches(".ledger-page, .theorems"); // all rows are filtered; in a chapter only those beside the form
   const rows = [...(own ? ledger : form?.parentElement ?? ledger).querySelectorAll("[data-text]")];
-  const folds = [...ledger.querySelectorAll("details.storey")];
 
   function open(target) {
-    if (!target?.matches("tr.claim")) return;
-    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-    target.querySelector("details").open = true;
-    target.scrollIntoView({ block: "center" });
+    if (target?.matches("tr.claim")) target.scrollIntoView({ block: "center" });
   }
   const named = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
 
@@ -47,8 +43,6 @@ addEventListener("DOMContentLoaded", () => {
     }
     const more = shown.size - matched.length;
     count.textContent = `${matched.length} of ${rows.length} ${form.dataset.rows}${more ? `, and ${more} that ${more > 1 ? "amend" : "amends"} them` : ""}`;
-    const filtered = matched.length < rows.length;
-    if (own && filtered) for (const fold of folds) fold.open = rows.some((row) => !row.hidden && fold.contains(row));
   }
 
   function write() {

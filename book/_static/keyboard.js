@@ -9,3 +9,13 @@ addEventListener("DOMContentLoaded", () => {
     sections[index].prepend(link);
   });
 });
+
+// The search field and its keys lead to the page of search, which shows results as one types.
+addEventListener("click", (event) => event.target.closest?.(".search-button__button") && search(event), true);
+addEventListener("keydown", (event) => (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && search(event), true);
+function search(event) {
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const field = document.querySelector(".found-form input");
+  field ? field.focus() : location.assign(`${document.documentElement.dataset.content_root ?? ""}search.html`);
+}

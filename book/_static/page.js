@@ -33,29 +33,26 @@ addEventListener("DOMContentLoaded", () => {
     soon();
   });
 
-  // A figure can be cited: number, chapter, licence and address, to be pasted under it.
+  // One small sign on a figure holds where its data come from, the claims that it shows, and how to cite it.
   const heading = document.querySelector("article h1")?.cloneNode(true);
   for (const part of heading?.querySelectorAll(".section-number, .headerlink") ?? []) part.remove();
-  for (const figure of navigator.clipboard ? document.querySelectorAll("article figure[id]:has(.caption-number)") : []) {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "cite", textContent: "CC BY 4.0: copy citation" });
-    button.addEventListener("click", async () => {
-      const number = figure.querySelector(".caption-number").textContent.trim();
-      const place = `${location.href.split("#")[0]}#${figure.id}`;
-      await navigator.clipboard.writeText(`${number} of “${heading.textContent.trim()}”, Transformers, Derived, CC BY 4.0, ${place}`);
-      button.textContent = "Copied";
-    });
-    (figure.querySelector("figcaption > p:last-of-type") ?? figure.querySelector("figcaption")).append(" ", button);
+  for (const figure of document.querySelectorAll("article figure[id]:has(.caption-number)")) {
+    const fold = Object.assign(document.createElement("details"), { className: "sign-fold" });
+    fold.append(Object.assign(document.createElement("summary"), { textContent: "i", title: "About this figure" }));
+    const number = figure.querySelector(".caption-number").textContent.trim();
+    fold.firstChild.setAttribute("aria-label", `About ${number}`);
+    fold.append(...figure.querySelectorAll(".provenance"), ...(figure.closest(".cell")?.querySelectorAll(".evidence-of, .cell-links") ?? []));
+    if (navigator.clipboard) {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "cite", textContent: "CC BY 4.0: copy citation" });
+      button.addEventListener("click", async () => {
+        const place = `${location.href.split("#")[0]}#${figure.id}`;
+        await navigator.clipboard.writeText(`${number} of “${heading.textContent.trim()}”, Transformers, Derived, CC BY 4.0, ${place}`);
+        button.textContent = "Copied";
+      });
+      fold.append(" ", button);
+    }
+    (figure.querySelector("figcaption > p:last-of-type") ?? figure.querySelector("figcaption")).append(" ", fold);
   }
-
-  // Formulas in a fold of a ledger are typeset when it opens (mathjax3_config in _config.yml leaves them out).
-  const folded = "details:not([open]) > :not(summary) .math";
-  const typeset = async ({ target }) => {
-    if (!target.open || !target.closest(".ledger")) return;
-    await globalThis.MathJax?.startup?.promise;
-    const fresh = [...target.querySelectorAll(".math")].filter((each) => !each.querySelector("mjx-container") && !each.matches(folded));
-    if (fresh.length) globalThis.MathJax?.typesetPromise?.(fresh);
-  };
-  document.addEventListener("toggle", typeset, true);
 
   // A link into a fold opens it; one to a cell whose code is folded shows the code.
   const unfold = () => {

@@ -1,24 +1,24 @@
-// What a link leads to, shown beside it while the pointer or the keyboard's focus is on it: theorems, formulas, figures and
-// claims of the same page or told there, and works of the bibliography, which a script of the site holds. Escape closes it.
+// What a link leads to, shown beside it while the pointer or the keyboard's focus is on it: theorems, formulas and
+// figures of the same page, claims, and works of the bibliography, which scripts of the site hold. Escape closes it.
 addEventListener("DOMContentLoaded", () => {
   const article = document.querySelector("article.bd-article");
   if (!article) return;
-  const SHOWN = "div.proof, div.math, figure, tr.claim, dl.glossary dt, div.admonition";
+  const SHOWN = "div.proof, div.math, figure, dl.glossary dt, div.admonition";
   const LEFT_OUT = ".headerlink, .statement-links, .proof-fold, details, script, button";
-  const CLAIM = /\/claims\/\w+\.html#/;
+  const CLAIM = /\/claims\/(\w+)\.html#/;
   const WAIT = 250; // milliseconds before it opens and before it closes
   const box = Object.assign(document.createElement("div"), { id: "preview", className: "preview", hidden: true });
   box.setAttribute("role", "tooltip");
   document.body.append(box);
-  let timer, open, works;
+  let timer, open;
 
-  // The bibliography's script, asked for with the first link to it; it works from a disk as well.
-  const load = () =>
-    (works ??= new Promise((resolve) => {
+  // A script with what links lead to elsewhere, asked for with the first such link; it works from a disk as well.
+  const asked = {};
+  const load = (file) =>
+    (asked[file] ??= new Promise((resolve) => {
       const script = document.createElement("script");
-      script.src = `${document.documentElement.dataset.content_root ?? ""}_static/works.js`;
-      script.onload = () => resolve(window.works);
-      script.onerror = () => resolve({});
+      script.src = `${document.documentElement.dataset.content_root ?? ""}${file}`;
+      script.onload = script.onerror = resolve;
       document.head.append(script);
     }));
 
@@ -31,12 +31,6 @@ addEventListener("DOMContentLoaded", () => {
       const source = !formula.querySelector("mjx-math") && sources.find(({ typesetRoot }) => typesetRoot === formula);
       if (source) fresh[index].replaceWith(source.display ? `\\[${source.math}\\]` : `\\(${source.math}\\)`);
     });
-    if (copy.matches("tr")) {
-      const words = document.createElement("div");
-      words.append(...copy.querySelectorAll("th .verdict, summary"));
-      words.querySelector("summary")?.replaceWith(Object.assign(document.createElement("p"), { innerHTML: words.querySelector("summary").innerHTML }));
-      return words;
-    }
     for (const part of copy.querySelectorAll(LEFT_OUT)) part.remove();
     for (const part of [copy, ...copy.querySelectorAll("[id]")]) part.removeAttribute("id");
     if (!copy.matches("dt")) return copy;
@@ -51,9 +45,10 @@ addEventListener("DOMContentLoaded", () => {
       const target = document.getElementById(id)?.closest(SHOWN);
       return target && copied(target);
     }
-    const claim = CLAIM.test(link.href) && document.getElementById(`claim-${id}`); // told by the chapter's own table
-    if (claim) return copied(claim);
-    const words = page.endsWith("/bibliography.html") && (await load())[id];
+    const slug = CLAIM.exec(link.href)?.[1];
+    if (slug) await load(`claims/${slug}.js`);
+    if (page.endsWith("/bibliography.html")) await load("_static/works.js");
+    const words = slug ? window.claims?.[slug]?.[id] : window.works?.[id];
     return words && Object.assign(document.createElement("p"), { innerHTML: words });
   }
 

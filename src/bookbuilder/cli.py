@@ -3,9 +3,11 @@
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
+import difflib
 import functools
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -87,7 +89,10 @@ def _check_unnamed(repo: Repo, slugs: list[str], seed: int) -> None:
             )
 
 
-@app.command()
+READ, RECORD, MAKE = "Read and rerun", "Record", "Make"  # the groups of --help
+
+
+@app.command(rich_help_panel=READ)
 @clear_errors
 def run(
     slugs: Slugs = None,
@@ -108,7 +113,7 @@ def run(
         _judge(repo, _run(repo, chosen, tier, seed, device, jobs, limit))
 
 
-@app.command()
+@app.command(rich_help_panel=READ)
 @clear_errors
 def site(
     slugs: Slugs = None,
@@ -151,7 +156,7 @@ def site(
     typer.echo(f"open {(repo.site / 'index.html').as_uri()}  or run: make serve")
 
 
-@app.command()
+@app.command(rich_help_panel=RECORD)
 @clear_errors
 def record(
     context: typer.Context,
@@ -203,11 +208,11 @@ def record(
             raise typer.Exit(3)
 
 
-for each in (commands.claims, commands.register, commands.compare):
-    app.command()(clear_errors(each))
+for each, group in ((commands.claims, READ), (commands.compare, READ), (commands.register, RECORD)):
+    app.command(rich_help_panel=group)(clear_errors(each))
 
 
-@app.command()
+@app.command(rich_help_panel=RECORD)
 @clear_errors
 def real(
     names: Annotated[list[str] | None, typer.Argument(help="Packages; the default ones if none is named.")] = None,
@@ -237,7 +242,7 @@ def real(
         gemma.assembled()
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 @clear_errors
 def teach() -> None:
     """Make class.zip, an offline site without solutions, and tutors.zip, with solutions, plans and rubrics.
@@ -252,7 +257,7 @@ def teach() -> None:
             typer.echo(line)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 @clear_errors
 def pdf(
     slugs: Annotated[
@@ -272,7 +277,7 @@ def pdf(
             typer.echo(f"made {file}")
 
 
-@app.command()
+@app.command(rich_help_panel=READ)
 @clear_errors
 def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
     """Serve the built site on loopback only. Example: derived serve --port 8001"""
@@ -281,7 +286,7 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this
     serving.serve(find_repo().site, port, typer.echo)
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 @clear_errors
 def new(
     slug: Annotated[str, typer.Argument(help="Name of the chapter, like ols_attention.")],
@@ -307,7 +312,22 @@ def main() -> None:
     """
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGTERM, interrupt)
+    if hint := misplaced(sys.argv[1:]):
+        sys.exit(f"derived: {hint}")
     app()
+
+
+def misplaced(words: list[str]) -> str:
+    """What is wrong with options before the command, or with a name that no command has."""
+    names = [info.callback.__name__ for info in app.registered_commands]
+    command = next((word for word in words if word in names), "")
+    if words and words[0].startswith("-") and command:
+        before, after = words[: words.index(command)], words[words.index(command) + 1 :]
+        return f"options stand after the command: derived {' '.join([command, *after, *before])}"
+    if words and not words[0].startswith("-") and words[0] not in names:
+        close = difflib.get_close_matches(words[0], names, 1)
+        return f"no command is called {words[0]}" + (f"; did you mean {close[0]}?" if close else "")
+    return ""
 
 
 def interrupt(number: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""Reads book/chapters.yml: the chapters in their order with what their cards say, paths, and the table of contents."""
+"""Reads book/chapters.yml: the chapters in their order with what their cards say, and the table of contents."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,28 +36,19 @@ ENTRY = {  # of a new chapter, to be written by its author
 }
 
 
-class Then(yaml_io.Shape):
-    """The page to which a path leads in the end."""
-
-    page: str
-    words: str
-
-
-class Suggested(yaml_io.Shape):
-    """A path through chapters."""
-
-    name: str
-    words: str
-    chapters: list[str]
-    short: bool = False
-    then: Then | None = None
-
-
 class Part(yaml_io.Shape):
-    """A part of the table of contents: pages of book/ by name, or, without any, the chapters."""
+    """A part of the table of contents: pages of book/ by name, some with pages below; without any, the chapters."""
 
     caption: str
-    pages: list[str] = Field(default_factory=list)
+    pages: list[str | dict[str, list[str]]] = Field(default_factory=list)
+
+    def tree(self) -> dict[str, list[str]]:
+        """The pages of the part, each with those below it."""
+        return {
+            page: below
+            for entry in self.pages
+            for page, below in (entry.items() if isinstance(entry, dict) else [(entry, [])])
+        }
 
 
 class Contents(yaml_io.Shape):
@@ -65,7 +56,6 @@ class Contents(yaml_io.Shape):
 
     chapters: dict[str, Words]
     parts: list[Part]
-    paths: list[Suggested] = Field(default_factory=list)
     sphere: str = ""
 
 
@@ -74,9 +64,9 @@ def read(root: Path) -> Contents:
     if not (root / FILE).is_file():
         raise UserError(f"{FILE} is not there")
     found = yaml_io.read(root / FILE, Contents)
-    sphere = [found.sphere] if found.sphere else []
-    _check([*found.chapters], [*sphere, *(slug for path in found.paths for slug in path.chapters)], FILE)
-    pages = [page for part in found.parts for page in part.pages]
+    _check([*found.chapters], [found.sphere] if found.sphere else [], FILE)
+    trees = [part.tree() for part in found.parts]
+    pages = [page for tree in trees for name, below in tree.items() for page in (name, *below)]
     repeated = [page for page in pages if pages.count(page) > 1]
     if repeated:
         raise UserError(f"{FILE}: it names the page {repeated[0]} more than once")

@@ -41,7 +41,7 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
     }
     existing = [path.relative_to(repo.root) for path in files if path.exists()]
     if existing:
-        raise UserError(f"there is a chapter {slug} already: {existing[0]}; remove it, or take another name")
+        raise UserError(f"there is a chapter {slug} already ({existing[0]}); take another name")
     contents.add(repo.root, slug, CLAIM)
     bibliography, letters = repo.root / "book/references.bib", _letters(repo, slug)
     dashed = slug.replace("_", "-")  # in the names of figures

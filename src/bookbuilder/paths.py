@@ -1,6 +1,7 @@
 """Where things lie in a checkout, which chapters there are, and the errors that a user can cause."""
 
 import contextlib
+import difflib
 import importlib.util
 import os
 import platform
@@ -70,7 +71,7 @@ class Repo:
 
     def essays(self) -> list[str]:
         """The book's own pages that are notebooks and run as chapters do."""
-        return [page for part in self._contents().parts for page in part.pages if self.is_essay(page)]
+        return [page for part in self._contents().parts for page in part.tree() if self.is_essay(page)]
 
     def _contents(self) -> "Contents":
         from bookbuilder import contents  # which needs this module's errors
@@ -90,7 +91,9 @@ class Repo:
         chapters += self.essays() if essays else []
         unknown = [slug for slug in slugs if slug not in chapters]
         if unknown:
-            raise UserError(f"no chapter is called {', '.join(unknown)}; there is {', '.join(chapters)}")
+            close = [name for slug in unknown for name in difflib.get_close_matches(slug, chapters, 1)]
+            hint = f"; did you mean {', '.join(close)}?" if close else f"; there is {', '.join(chapters)}"
+            raise UserError(f"no chapter is called {', '.join(unknown)}{hint}")
         return [slug for slug in chapters if slug in slugs or not slugs]
 
 

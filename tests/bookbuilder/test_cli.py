@@ -134,3 +134,23 @@ def test_an_interrupt_that_is_swallowed_ends_the_command_and_its_children_all_th
         assert process.wait(120) == 128 + signal.SIGTERM
         psutil.wait_procs([child], timeout=120)
         assert not child.is_running()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("--seed 1 run toy", "options stand after the command: derived run toy --seed 1"),
+        ("--help", ""),
+        ("run toy --seed 1", ""),
+        ("comapre", "no command is called comapre; did you mean compare?"),
+        ("zzz", "no command is called zzz"),
+        ("", ""),
+    ],
+)
+def test_misplaced_options_and_unknown_commands_get_a_hint(words, hint):
+    assert cli.misplaced(words.split()) == hint
+
+
+def test_a_slip_in_a_chapters_name_gets_a_hint(repo):
+    with pytest.raises(UserError, match="no chapter is called toi; did you mean toy"):
+        repo.choose(["toi"])

@@ -12,8 +12,6 @@ chapters:
   other: {}
 
 # Another.
-paths:
-  - {name: Short, words: Some., short: true, chapters: [toy]}
 sphere: other
 parts:
   - {caption: Begin, pages: [how_to_read, essay]}
@@ -42,10 +40,6 @@ PARTS = "parts: [{caption: Chapters}]\n"
     ("text", "words"),
     [
         (f"{CHAPTERS}{PARTS}sphere: typo", "book/chapters.yml: the book has no chapter typo; it has toy, other"),
-        (
-            f"{CHAPTERS}{PARTS}paths: [{{name: A, words: B., chapters: [typo]}}]",
-            "book/chapters.yml: the book has no chapter typo; it has toy, other",
-        ),
         (f"chapters: {{toy: words}}\n{PARTS}", "chapters.yml: chapters: toy: a mapping is expected; found 'words'"),
         (
             f"chapters: {{toy: {{suprise: A.}}}}\n{PARTS}",

@@ -4,7 +4,6 @@
     row          one claim at one tier; the headline row is the one of the largest tier that ran
     verdict key  how a row is shown: its verdict, with "fails" of a summary apart from "fails" of a paper
     group        whose statement it is: the paper, its code, the paper from a summary, earlier work, ours
-    part         of a table of claims: first the few that are told in plain words, then all others, folded
 
 Every fragment is a `{raw} html` block of MyST, because statements, cards and tables need more structure than
 Markdown has; maths in it is marked up as Sphinx does it, so that MathJax typesets it like the rest of the page.
@@ -248,14 +247,12 @@ def hardware(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def ledger(chapters: list[Chapter]) -> str:
     """Write the table of all claims with its filters."""
-    parts = [(_link(chapter), *storeys(chapter.rows)) for chapter in chapters]
     values = {
         "titles": {chapter.slug: chapter.name for chapter in chapters},
         "rows": [row for chapter in chapters for row in chapter.rows if row["headline"]],
-        "first": [(link, first) for link, first, _ in parts if first],
-        "rest": [(link, rest) for link, _, rest in parts if rest],
+        "parts": [(_link(chapter), entries_of(chapter.rows)) for chapter in chapters],
     }
-    return raw(html("ledger.html", page="ledger", **values))
+    return raw(html("ledger.html", page="ledger", more=0, **values))
 
 
 def _link(chapter: Chapter) -> Markup:
@@ -264,10 +261,19 @@ def _link(chapter: Chapter) -> Markup:
 
 
 def chapter_ledger(finding: Finding) -> str:
-    """Write the rows of one chapter as plain HTML, for the output of its last cell."""
-    first, rest = ([(None, entries)] if entries else [] for entries in storeys(finding["rows"]))
-    rows = [entry.row for _, entries in rest for entry in entries]
-    return html("ledger.html", page="chapter", titles={}, rows=rows, first=first, rest=rest)
+    """Write the paper's claims of one chapter as plain HTML, for the output of its last cell."""
+    entries = entries_of(finding["rows"])
+    theirs = [entry for entry in entries if group(entry.row) in THEIRS]
+    values = {"slug": finding["chapter"], "more": len(entries) - len(theirs), "parts": [(None, theirs)]}
+    return html("ledger.html", page="chapter", **values)
+
+
+def claim_previews(chapter: Chapter) -> dict[str, str]:
+    """Write what the card of a link to each claim shows: its verdict and its sentence."""
+    return {
+        row["id"]: f"{pill(verdict_key(row))} {format.typeset(row['plain'] or row['statement'])}"
+        for row in headlines(chapter.rows)
+    }
 
 
 def entries_of(rows: list[Row]) -> list[Entry]:
@@ -276,12 +282,6 @@ def entries_of(rows: list[Row]) -> list[Entry]:
     return [
         Entry(row, other_tiers(row, rows), [other for other in shown if other["amends"] == row["id"]]) for row in shown
     ]
-
-
-def storeys(rows: list[Row]) -> tuple[list[Entry], list[Entry]]:
-    """Split the claims into those told in plain words and the rest."""
-    entries = entries_of(rows)
-    return [entry for entry in entries if entry.row["plain"]], [entry for entry in entries if not entry.row["plain"]]
 
 
 def other_tiers(row: Row, rows: list[Row]) -> list[Row]:

@@ -44,7 +44,7 @@ PREPARE = """async (wide) => {
     article.append(end);
   }
   for (const each of article.querySelectorAll(".toggle-hidden")) each.classList.remove("toggle-hidden");
-  for (const fold of article.querySelectorAll(".proof-fold, .storey, .solutions details")) fold.open = true;
+  for (const fold of article.querySelectorAll(".proof-fold, .solutions details")) fold.open = true;
   for (const link of document.querySelectorAll("a[href]"))
     if (link.protocol === "file:" && link.pathname !== location.pathname) link.removeAttribute("href"); // not on paper
   await window.MathJax?.startup?.promise;

@@ -8,9 +8,7 @@ from typing import Any
 import nbformat
 
 from bookbuilder.chapter_pages import pages
-from bookbuilder.index_pages import history, notation, reference, welcome
-from bookbuilder.ledger import changes
-from bookbuilder.report import wrong
+from bookbuilder.index_pages import glossary, reference, welcome
 
 SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 
@@ -28,19 +26,13 @@ def fill(
         if card.picture:
             welcome.draw(card, build / "extra" / welcome.FOLDER)
     (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
-    symbols = [(card.number, card.heading, notation.table(executed[card.chapter.slug])) for card in cards]
     named = [(chapter.slug, chapter.name) for chapter in chapters]
     reference.write(root, stage, named)
     fragments = {
-        "<!-- first -->": welcome.first(root, cards),
-        "<!-- sphere -->": welcome.sphere(root, executed),
+        "<!-- first -->": welcome.first(root, cards, executed),
         "<!-- cards -->": welcome.shelf(cards),
-        "<!-- paths -->": welcome.paths(root, cards),
-        "<!-- history -->": history.history(chapters),
-        "<!-- glossary -->": notation.glossary(root, executed),
-        "<!-- letters -->": notation.shared(symbols),
-        "<!-- notation -->": notation.notation(symbols),
-        "<!-- wrong -->": wrong.page(chapters, changes.read(root)),
+        "<!-- counts -->": welcome.counts(cards),
+        "<!-- glossary -->": glossary.glossary(root, executed),
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),

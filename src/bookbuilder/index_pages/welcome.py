@@ -1,9 +1,8 @@
-"""Writes the welcome page: the finding in numbers and marks, tokens on a sphere, cards of the chapters, and paths.
+"""Writes the welcome page: the question beside moving tokens, a line for each chapter, counts of verdicts.
 
 picture   a figure of an executed chapter: the one that book/chapters.yml names, else the first of "In ten minutes", or
           the first of all
-first     the first screen: what became of the papers' claims, counted by group and outcome, and a mark for each
-cards     pictures as small PNG files, for the welcome page and for links that are shared
+cards     pictures as PNG files for links that are shared
 sphere    the places of the explorer that plays, as bytes: right, up and front from -1 to 1
 """
 
@@ -15,6 +14,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import resvg_py
+from markupsafe import Markup
 from nbformat import NotebookNode
 from PIL import Image
 
@@ -28,18 +28,17 @@ from bookbuilder.paths import Repo, UserError
 SVG = "image/svg+xml"
 FOLDER = "cards"  # of the site
 SHARED = (1200, 630)  # pixels of a picture for shared links, as the networks ask for it
-SMALL = (600, 315)  # and of a chapter's card
 MARGIN = 0.035  # of the width, on each side
 COLOURS = 128
 DPI = 96  # matplotlib gives the sizes of its figures in points
 PAPER = "#ffffff"
 RADIUS = 93  # of a sphere in its box of 200 by 200
-GATHERED = 0.9  # the mean overlap from which tokens have gathered
 OUTCOMES = {  # of a claim, by the verdict keys that count as such
     "hold": ("holds",),
     "fail": ("fails", "retold"),
-    "could not be decided": ("undecided", "not-run"),
+    "tried, undecided": ("undecided",),
     "only measured": ("reported",),
+    "not run here": ("not-run",),
 }
 
 
@@ -56,6 +55,7 @@ class Card(NamedTuple):
     number: int
     chapter: pages.Chapter
     heading: str
+    name: str
     surprise: str
     picture: Picture | None
 
@@ -100,12 +100,13 @@ def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, No
         notebook, words = notebooks[chapter.slug], by_hand[chapter.slug]
         shown = picture(chapter.slug, notebook, words.picture)
         surprise = words.surprise or chapter.facts["claim"]
-        found.append(Card(Repo(root).number(chapter.slug), chapter, reading.heading(notebook), surprise, shown))
+        heading = reading.heading(notebook)
+        found.append(Card(Repo(root).number(chapter.slug), chapter, heading, words.name or heading, surprise, shown))
     return found
 
 
 def draw(card: Card, folder: Path) -> None:
-    """Draw a card's picture as two small PNG files."""
+    """Draw a card's picture as a PNG file."""
     folder.mkdir(parents=True, exist_ok=True)
     room = [round(side - 2 * MARGIN * SHARED[0]) for side in SHARED]
     import matplotlib  # for its letters; a book that has not changed does without
@@ -117,63 +118,37 @@ def draw(card: Card, folder: Path) -> None:
     drawn.thumbnail(room, Image.Resampling.LANCZOS)
     sheet = Image.new("RGB", SHARED, PAPER)
     sheet.paste(drawn, tuple((side - part) // 2 for side, part in zip(SHARED, drawn.size, strict=True)))
-    small = sheet.resize(SMALL, Image.Resampling.LANCZOS)
-    for image, name in ((sheet, f"{card.chapter.slug}.png"), (small, f"{card.chapter.slug}-small.png")):
-        few = image.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-        few.save(folder / name, optimize=True)
+    few = sheet.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few.save(folder / f"{card.chapter.slug}.png", optimize=True)
+
+
+def first(root: Path, found: Sequence[Card], notebooks: dict[str, NotebookNode]) -> str:
+    """Write the first screen: the question, and the tokens that move. MyST."""
+    return pages.raw(pages.html("first.html", cards=found, sphere=Markup(sphere(root, notebooks))))
 
 
 def shelf(found: Sequence[Card]) -> str:
-    """Write the cards of all chapters. MyST."""
-    groups = {card.chapter.slug: pages.grouped(card.chapter.rows) for card in found}
-    return pages.raw(pages.html("shelf.html", cards=found, groups=groups, folder=FOLDER, size=SMALL))
+    """Write a line for each chapter. MyST."""
+    return pages.raw(pages.html("shelf.html", cards=found))
 
 
-def first(root: Path, found: Sequence[Card]) -> str:
-    """Write the first screen: the finding, the first short path, and a mark for each claim of a paper. MyST."""
+def counts(found: Sequence[Card]) -> str:
+    """Write what became of the papers' claims, counted by group and outcome. MyST."""
     shown = [row for card in found for row in theirs(card.chapter.rows)]
     finding = {name: outcomes([row for row in shown if pages.group(row) == name]) for name in pages.THEIRS}
-    values = {
-        "cards": found,
-        "marks": {card.chapter.slug: theirs(card.chapter.rows) for card in found},
-        "finding": {name: counted for name, counted in finding.items() if counted["total"]},
-        "outcomes": OUTCOMES,
-        "keys": [key for key in pages.VERDICTS if any(pages.verdict_key(row) == key for row in shown)],
-        "signs": {key: sign.strip("()") for key, (sign, *_) in pages.VERDICTS.items()},
-        "start": next((path for path in suggested(root, found) if path["short"]), None),
-    }
-    return pages.raw(pages.html("first.html", **values))
+    finding = {name: counted for name, counted in finding.items() if counted["total"]}
+    return pages.raw(pages.html("counts.html", finding=finding, outcomes=OUTCOMES))
 
 
 def theirs(rows: Sequence[pages.Row]) -> list[pages.Row]:
-    """Select the claims of the paper and of its code, by group and then by verdict."""
-    order = [(name, key) for name in pages.THEIRS for key in pages.VERDICTS]
-    chosen = [row for row in rows if row["headline"] and pages.group(row) in pages.THEIRS]
-    return sorted(chosen, key=lambda row: order.index((pages.group(row), pages.verdict_key(row))))
+    """Select the claims of the paper, of its code and of its summaries."""
+    return [row for row in rows if row["headline"] and pages.group(row) in pages.THEIRS]
 
 
 def outcomes(rows: Sequence[pages.Row]) -> dict[str, int]:
     """Count claims by outcome, and in all."""
     keys = [pages.verdict_key(row) for row in rows]
     return {"total": len(keys)} | {words: sum(key in those for key in keys) for words, those in OUTCOMES.items()}
-
-
-def suggested(root: Path, found: Sequence[Card]) -> list[dict[str, Any]]:
-    """List the suggested paths through the chapters of this build, with their cards, minutes and anchors."""
-    known = {card.chapter.slug: card for card in found}
-    shown = []
-    for path in contents.read(root).paths:
-        steps = [known[slug] for slug in path.chapters if slug in known]
-        minutes = [card.chapter.minutes.short if path.short else card.chapter.minutes.whole for card in steps]
-        if steps:
-            anchor = "-".join(path.name.lower().split())
-            shown.append({**path.model_dump(), "steps": steps, "minutes": sum(filter(None, minutes)), "anchor": anchor})
-    return shown
-
-
-def paths(root: Path, found: Sequence[Card]) -> str:
-    """Write the suggested paths. MyST."""
-    return pages.raw(pages.html("paths.html", paths=suggested(root, found)))
 
 
 def shared(root: Path, found: Sequence[Card]) -> dict[str, dict[str, Any]]:
@@ -196,13 +171,13 @@ def _shared(card: Card, words: str) -> dict[str, Any]:
 
 def sphere(root: Path, notebooks: dict[str, NotebookNode]) -> str:
     """Write the moving tokens of the welcome page from the explorer that plays in the chapter that
-    book/chapters.yml names; empty if this build lacks it. MyST."""
+    book/chapters.yml names; empty if this build lacks it."""
     slug = contents.read(root).sphere
     for cell in notebooks[slug].cells if slug in notebooks else []:
         for output in cell.get("outputs", []):
             figure = output.get("data", {}).get(PLOTLY)
             if figure and "places" in figure["layout"].get("meta", {}).get("given", {}):
-                return pages.raw(pages.html("sphere.html", slug=slug, **_spheres(figure)))
+                return pages.html("sphere.html", slug=slug, **_spheres(figure))
     return ""
 
 
@@ -224,7 +199,6 @@ def _spheres(figure: dict[str, Any]) -> dict[str, Any]:
         "radius": RADIUS,
         "panels": list(zip(names, [f"{each:.2f}" for each in overlaps], circles, strict=True)),
         "tokens": len(ends[0]),
-        "gathered": sum(each > GATHERED for each in overlaps),
         "data": base64.b64encode(
             bytes(_byte(at / 1000) for frame in range(len(layers)) for panel in places for at in panel[frame])
         ).decode(),

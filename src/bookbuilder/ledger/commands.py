@@ -1,6 +1,7 @@
 """The commands for verdicts: ``derived claims | register | compare``."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,8 @@ import typer
 from rich.console import Console
 
 from bookbuilder.ledger import ledger, tables
-from bookbuilder.paths import UserError, find_repo
+from bookbuilder.paths import Repo, UserError, find_repo
+from bookbuilder.run.driver import read_findings
 
 
 def claims(
@@ -59,16 +61,37 @@ def register(
 
 
 def compare(
-    file: Annotated[Path, typer.Argument(help="What `derived claims --json` printed.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="What `derived claims --json` printed; the last run here if none is given.")
+    ] = None,
 ) -> None:
-    """Print the verdicts of a rerun that differ from the committed ones, ready for a bug report.
+    """Compare a rerun with the committed ledger: what ran, which verdicts differ, which values moved most.
 
-    Example: derived compare mine.json
+    Exit code 1 if a verdict differs. Example: derived run cactus --seed 1; derived compare
     """
     repo = find_repo()
-    mine, committed = ledger.read_rows(file), ledger.read_rows(repo.ledger)
+    mine = ledger.read_rows(file) if file else ledger.rows_of_last_build(repo)
+    committed = ledger.read_rows(repo.ledger)
     lines = ledger.differences(committed, mine)
-    for line in lines:
-        typer.echo(f"- {line}")
+    for line in [*_what_ran(repo, mine, dated=file is None), *(f"- {line}" for line in lines)]:
+        typer.echo(line)
     typer.echo(f"{len(lines)} of {len(mine)} verdicts differ from results/ledger.json")
+    if moved := ledger.moves(committed, mine):
+        typer.echo("largest moves, ours → yours:")
+        for line in moved:
+            typer.echo(f"  {line}")
     raise typer.Exit(1 if lines else 0)
+
+
+def _what_ran(repo: Repo, rows: Sequence[ledger.Row], dated: bool) -> Iterator[str]:
+    """A line for each chapter: seed, tier and date of its run, and how many rows do not come from records."""
+    for slug in dict.fromkeys(row["paper"] for row in rows):
+        own = [row for row in rows if row["paper"] == slug]
+        found = (read_findings(repo, slug) if dated else None) or {"tier": "ci"}
+        again = [row for row in own if row["tier"] == found["tier"] and row["verdict"] != "not run"]
+        seeds = sorted({str(row["seed"]) for row in again if row.get("seed") is not None})
+        date = f", {found['date'][:10]}" if "date" in found else ""
+        yield (
+            f"{slug}, tier {found['tier']}, seed {', '.join(seeds) or 'unknown'}{date}: "
+            f"{len(again)} of {len(own)} rows run again, the others from records"
+        )

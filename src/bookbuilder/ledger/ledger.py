@@ -9,7 +9,7 @@ from typing import Any
 from bookbuilder.ledger import changes
 from bookbuilder.notebook import claim_ids, notebook_claims
 from bookbuilder.paths import Repo, UserError, write_whole
-from bookbuilder.run.driver import read_findings, read_notebook
+from bookbuilder.run.driver import read_findings, read_notebook, unfinished
 from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
@@ -29,6 +29,8 @@ def rows_of_last_build(repo: Repo) -> list[Row]:
     ran = {slug: findings["rows"] for slug, findings in found.items() if findings is not None}
     if not ran:
         raise UserError(f"no findings of {', '.join(found)} yet: run `make site` first")
+    if again := unfinished(repo):
+        raise UserError(f"the last run did not end, so what is here is older; run it again: {again}")
     for slug, rows in ran.items():
         check_columns(slug, rows)
     return entered(repo, [{name: row[name] for name in COLUMNS} for rows in ran.values() for row in rows])
@@ -246,6 +248,19 @@ def differences(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
                 change += f", difference {b['value'] - a['value']:+.3g}"
             lines.append(f"{label}: {change}")
     return lines
+
+
+def moves(committed: Sequence[Row], rows: Sequence[Row], most: int = 5) -> list[str]:
+    """The largest changes of a value, relative to the wider of the two intervals or else to the value itself."""
+    ours, found = {key(row): row for row in committed}, []
+    for b in rows:
+        a = ours.get(key(b))
+        if a is None or None in (a["value"], b["value"]) or a["value"] == b["value"]:
+            continue
+        ends = [row["high"] - row["low"] for row in (a, b) if None not in (row.get("low"), row.get("high"))]
+        scale = max([*ends, 0.0]) or max(abs(a["value"]), abs(b["value"]))
+        found.append((abs(b["value"] - a["value"]) / scale, f"{_label(b)}: {a['value']:.4g} → {_number(b)}"))
+    return [line for _, line in sorted(found, reverse=True)[:most]]
 
 
 def departures(repo: Repo, committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:

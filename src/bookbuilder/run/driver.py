@@ -338,6 +338,8 @@ def run_chapters(
         tier = parameters["tier"]
         print(f"{slug}: to run at tier {tier}{_expected(repo, slug, tier, findings)}", flush=True)
     running: list[_Running] = []
+    if waiting:
+        _note_run(repo, slugs, parameters, ended=False)
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -358,4 +360,22 @@ def run_chapters(
     finally:
         for chapter in running:
             chapter.kill()
+    if not any(outcome.error for outcome in outcomes.values()):
+        _note_run(repo, slugs, parameters, ended=True)
     return [outcomes[slug] for slug in slugs]
+
+
+def _note_run(repo: Repo, slugs: Sequence[str], parameters: dict[str, Any], ended: bool) -> None:
+    """Note the run that begins or has ended, so that nobody takes the findings of an earlier one for its own."""
+    note = {"slugs": [*slugs], "tier": parameters["tier"], "seed": parameters["seed"], "ended": ended}
+    write_whole(repo.build / "last_run.json", json.dumps(note))
+
+
+def unfinished(repo: Repo) -> str:
+    """The command that repeats the last run if it was stopped or a chapter failed in it, else an empty string."""
+    try:
+        note = json.loads((repo.build / "last_run.json").read_text("utf-8"))
+        again = f"derived run {' '.join(note['slugs'])} --tier {note['tier']} --seed {note['seed']}"
+        return "" if note["ended"] else again
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

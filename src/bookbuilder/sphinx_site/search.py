@@ -79,6 +79,7 @@ APART = {
     "dl": {"py", "glossary"},
     "details": {"test", "quick"},
 }
+LEDGER = "book/ledger.html"  # where each claim is found
 HEADS = ("h1", "h2", "h3", "h4", "h5", "h6")
 BLOCKS = ("p", "li", "div", "th", "td", "dd", "dt", "small", "summary", "br")
 
@@ -203,11 +204,10 @@ def entries(article: Tag, name: str) -> Iterator[Entry]:
             yield Entry(f"{name}#{box['id']}", "Formula", page, f"Equation {title}", plain(tex))
     for term in (tag for tag in named if tag.name == "dt" and "glossary" in tag.parent.get("class", ())):
         yield Entry(f"{name}#{term['id']}", "Term", page, _heading(term), words(term.find_next_sibling("dd")))
-    for row in (tag for tag in named if tag.name == "tr" and tag["id"].startswith("claim-")):
-        claim = row["id"].removeprefix("claim-")
-        yield Entry(
-            f"{name}#{row['id']}", "Claim", page, claim, " ".join(words(cell) for cell in row.find_all(["th", "td"]))
-        )
+    rows = (tag for tag in named if tag.name == "tr" and "claim" in tag.get("class", ()))
+    for row in rows if name == LEDGER else ():
+        text = " ".join(words(cell) for cell in row.find_all(["th", "td"]))
+        yield Entry(f"{name}#{row['id']}", "Claim", page, row["id"], text)
 
 
 def _heading(tag: Tag) -> str:

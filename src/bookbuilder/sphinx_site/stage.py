@@ -16,6 +16,7 @@ import yaml
 from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, welcome
+from bookbuilder.ledger import changes
 from bookbuilder.ledger.ledger import check_columns, foreign
 from bookbuilder.notebook import form, lectures
 from bookbuilder.notebook.evidence import bibtex
@@ -27,7 +28,7 @@ from bookbuilder.sphinx_site import downloads
 from bookbuilder.teach import homework
 
 LEDGER = "book/ledger"  # the page that has the evidence of each chapter below it
-REPORTS = "book/wrong"  # and the page below which their reports do
+REPORTS = "book/evidence"  # and the page below which their reports do
 PACKAGES = "book/package"  # and that below which their packages are documented
 STATEMENTS = "statements.json"  # in the stage: what the book's Sphinx extension says of each statement
 
@@ -63,6 +64,13 @@ def stage(
     fill.fill(root, build, target, chapters, [row for _, index in proofs.values() for row in index])
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
+    (build / "extra/claims").mkdir()
+    for one in chapters:
+        cards = json.dumps(pages.claim_previews(one), ensure_ascii=False).replace("</", "<\\/")
+        text = f"(window.claims ??= {{}}).{one.slug} = {cards};\n"  # a script, since a page on a disk cannot fetch
+        (build / f"extra/claims/{one.slug}.js").write_text(text, "utf-8")
+    dated = json.dumps(changes.read(root), indent=1, ensure_ascii=False)
+    (build / "extra/downloads/changes.json").write_text(dated + "\n", "utf-8")
     return target, chapters, extra
 
 
@@ -131,11 +139,19 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     chapters = [_entry(f"notebooks/{slug}", title=written.chapters[slug].name) for slug in slugs]
     parts = []
     for part in written.parts:
-        pages = [_entry(f"book/{page}", sections=below.get(f"book/{page}")) for page in part.pages]
+        pages = [
+            _entry(f"book/{page}", sections=_below(f"book/{page}", names, below)) for page, names in part.tree().items()
+        ]
         if entries := pages or chapters:
             parts.append({"caption": part.caption, "chapters": entries} | ({} if pages else {"numbered": True}))
     toc = {"format": "jb-book", "root": contents.FIRST, "parts": parts}
     path.write_text(yaml.safe_dump(toc, sort_keys=False), "utf-8")
+
+
+def _below(page: str, names: list[str], made: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The entries below a page: pages of the book, then those that are made for each chapter."""
+    own = [_entry(f"book/{name}", sections=made.get(f"book/{name}")) for name in names]
+    return own + made.get(page, [])
 
 
 def _entry(file: str, **more: Any) -> dict[str, Any]:

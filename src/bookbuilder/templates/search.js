@@ -15,10 +15,32 @@ addEventListener("DOMContentLoaded", () => {
     [/\blicens(?:e|es|ing)\b/g, "licence"],
     [/^(?:cite|citing|citations?)$/g, "how to cite"],
     [/\bmistakes\b/g, "mistake"],
+    [/\bover-?smoothing\b/g, "collapse"],
+    [/\bkv[- ]cache\b/g, "cache"],
+    [/\b(?:icl|in-context learning)\b/g, "in-context"],
+    [/\b(?:ttt|test[- ]time training)\b/g, "test-time training"],
+    [/\b(?:ot|earth mover'?s?|wasserstein)\b/g, "optimal transport"],
+    [/\bspec(?:ulative)? dec(?:oding)?\b/g, "speculative decoding"],
+    [/\b(?:ols|linear regression)\b/g, "least squares"],
+    [/\b(?:ln|layer[- ]norm(?:ali[sz]ation)?)\b/g, "layernorm"],
+    [/\b(?:init|initiali[sz]ation)\b/g, "initialisation"],
+    [/\bvector quanti[sz]ation\b/g, "codebook"],
+    [/\bmutual info(?:rmation)?\b/g, "mutual information"],
+    [/\b(?:mean[- ]field|common noise)\b/g, "shared noise"],
+    [/\b(?:fast weights?|linear rnn)\b/g, "linear attention"],
+    [/\bhopfield\b/g, "memory"],
+    [/\b(?:sgd|robbins[- ]monro)\b/g, "stochastic approximation"],
+    [/\b(?:tvd?|total variation distance)\b/g, "total variation"],
+    [/\bkld?\b/g, "kl divergence"],
+    [/\brate[- ]distortion\b/g, "price"],
+    [/\b(?:world models?|representations?)\b/g, "representation"],
+    [/\bnull arm\b/g, "control"],
+    [/\b(?:reproduce|replicate|re-run)\b/g, "rerun"],
   ];
   const BESIDE = [["speculative decoding", "speculative sampling"]]; // both are looked for
-  const RANK = { Term: 3, Section: 1.5, Statement: 1.5, Figure: 1.2 }; // claims, exercises and whole pages: 1
-  const LISTS = /^book\/(?:history|wrong|bibliography)\.html/; // they have every word
+  const RANK = { Term: 3, Section: 1.5, Statement: 1.5, Figure: 1.2 }; // claims, exercises and pages of the book: 1
+  const CHAPTER = /^notebooks\/\w+\.html(?:#in-short)?$/; // a chapter and its summary come first
+  const LISTS = /^book\/(?:wrong|bibliography|evidence)\.html/; // they have every word
   const REACH = 110; // characters of an excerpt on either side
   const entries = window.ENTRIES.map(([url, kind, page, title, text], id) => ({ id, url, kind, page, title, text }));
   // 1.4 and CAC-5.a are one word each, ill-conditioned is three, and β is beta too.
@@ -62,6 +84,7 @@ addEventListener("DOMContentLoaded", () => {
       const place = name.startsWith(phrase) ? 8 : name.includes(phrase) ? 4 : text.toLowerCase().includes(phrase) ? 2 : 1;
       if (LISTS.test(url) && place < 4) return place / 5;
       if (name.endsWith("refuted))") && place < 8) return place / 20; // a false reading, with the words in its title
+      if (CHAPTER.test(url)) return place * 4;
       return place * (url.startsWith("book/package") ? 0.5 : RANK[kind] ?? 1);
     };
     return engine.search(phrase, {

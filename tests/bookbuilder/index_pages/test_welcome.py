@@ -49,17 +49,16 @@ def test_the_picture_is_the_first_of_the_short_path_unless_another_is_named():
 
 @pytest.mark.parametrize(("width", "height"), [(400, 100), (200, 400)])
 def test_a_picture_is_drawn_whole_within_its_margins(tmp_path, width, height):
-    card = welcome.Card(1, chapter(), "A title", "So.", welcome.Picture(drawing(width, height), "alt"))
+    card = welcome.Card(1, chapter(), "A title", "Title", "So.", welcome.Picture(drawing(width, height), "alt"))
     welcome.draw(card, tmp_path)
-    for name, size in (("toy.png", welcome.SHARED), ("toy-small.png", welcome.SMALL)):
-        with Image.open(tmp_path / name) as file:
-            image = file.convert("RGB")
-        assert image.size == size
-        left, top, right, bottom = Image.eval(image.convert("L"), lambda value: 255 * (value < 128)).getbbox()
-        assert (right - left) / (bottom - top) == pytest.approx(width / height, rel=0.02)
-        margin = round(welcome.MARGIN * size[0])
-        assert min(left, top, size[0] - right, size[1] - bottom) == pytest.approx(margin, abs=1)
-        assert left + right == pytest.approx(size[0], abs=2)
+    with Image.open(tmp_path / "toy.png") as file:
+        image = file.convert("RGB")
+    assert image.size == welcome.SHARED
+    wide, high = image.size
+    left, top, right, bottom = Image.eval(image.convert("L"), lambda value: 255 * (value < 128)).getbbox()
+    assert (right - left) / (bottom - top) == pytest.approx(width / height, rel=0.02)
+    assert min(left, top, wide - right, high - bottom) == pytest.approx(welcome.MARGIN * wide, abs=1)
+    assert left + right == pytest.approx(wide, abs=2)
 
 
 def repo(root, front: str):
@@ -70,10 +69,6 @@ def repo(root, front: str):
 
 FRONT = """
 chapters: {other: {}, toy: {surprise: It surprises.}, absent: {}}
-paths:
-  - {name: Short, words: Some., short: true, chapters: [toy, absent]}
-  - {name: Long, words: All., chapters: [toy], then: {page: teaching.html, words: Teach it}}
-  - {name: Elsewhere, words: None., chapters: [absent]}
 """
 
 
@@ -82,25 +77,19 @@ def cards(root, *rows: dict) -> list[welcome.Card]:
     return welcome.cards(repo(root, FRONT), [one], {"toy": notebook(shown("a", "What it shows."))})
 
 
-def test_a_card_says_what_surprises_what_it_takes_and_what_became_of_the_papers_claims(tmp_path):
-    rows = [row("A"), row("B", "fails"), row("C", "fails", source="digest"), row("D", source="ours")]
-    found = cards(tmp_path, *rows)
-    card = BeautifulSoup(welcome.shelf(found), "html.parser").select_one("ul.shelf > li")
-    assert card.select_one(".shelf-number").get_text() == "2", "the number in the whole book"
-    assert card.select_one(".shelf-surprise").get_text() == "It surprises."
-    assert card.img["alt"] == "What it shows."
-    text = " ".join(card.get_text(" ").split())
-    assert "7 min for the short path, 45 min for all of it" in text
-    assert [" ".join(pill.get_text(" ").split()) for pill in card.select(".verdict")] == [
-        *("✓ 1 holds", "✗ 1 fails", "(✗) 1 fails, from a summary"),
-    ]
+def test_a_line_says_what_surprises_and_what_it_takes(tmp_path):
+    line = BeautifulSoup(welcome.shelf(cards(tmp_path)), "html.parser").select_one("ol.shelf > li")
+    assert line["value"] == "2", "the number in the whole book"
+    assert line.a["href"] == "../notebooks/toy.html"
+    assert line.select_one(".shelf-surprise").get_text() == "It surprises."
+    assert line.select_one(".shelf-time").get_text() == "45 min"
 
 
-def first(root, *rows: dict) -> BeautifulSoup:
-    return BeautifulSoup(welcome.first(root, cards(root, *rows)), "html.parser")
+def counted(root, *rows: dict) -> BeautifulSoup:
+    return BeautifulSoup(welcome.counts(cards(root, *rows)), "html.parser")
 
 
-def test_the_first_screen_counts_what_became_of_papers_code_and_retellings(tmp_path):
+def test_the_welcome_page_counts_what_became_of_papers_code_and_retellings(tmp_path):
     rows = [
         row("A"),
         row("B", "undecided"),
@@ -110,42 +99,22 @@ def test_the_first_screen_counts_what_became_of_papers_code_and_retellings(tmp_p
     ]
     rows += [row("F", "fails", source="digest"), row("G", source="ours"), row("H", source="prior")]
     rows += [row("A", "fails", tier="cpu", headline=False)]
-    lines = [[cell.get_text() for cell in line.select("th, td")] for line in first(tmp_path, *rows).select("tbody tr")]
+    lines = [
+        [cell.get_text() for cell in line.select("th, td")] for line in counted(tmp_path, *rows).select("tbody tr")
+    ]
     assert lines == [
-        ["4 claims of the papers", "1", "–", "2", "1"],
-        ["1 claim of their authors' code", "–", "1", "–", "–"],
-        ["1 claim of the papers, from a summary", "–", "1", "–", "–"],
+        ["4 claims of the papers", "1", "–", "1", "1", "1"],
+        ["1 claim of their authors' code", "–", "1", "–", "–", "–"],
+        ["1 claim of the papers, from a summary", "–", "1", "–", "–", "–"],
     ]
 
 
 def test_a_count_leads_to_the_claims_that_it_counts(tmp_path):
-    link = first(tmp_path, row("B", "undecided"), row("C", "not run")).select_one("table a")
-    assert link["href"] == "ledger.html#source=paper&verdict=undecided,not-run"
-
-
-def test_each_claim_of_a_paper_is_a_mark_with_a_sign_and_leads_to_its_evidence(tmp_path):
-    rows = [
-        row("A", "fails"),
-        row("B"),
-        row("C", "fails", source="digest"),
-        row("D", source="repo"),
-        row("O", source="ours"),
+    links = counted(tmp_path, row("B", "fails"), row("C", "not run")).select("table a")
+    assert [link["href"] for link in links] == [
+        "ledger.html#source=paper&verdict=fails,retold",
+        "ledger.html#source=paper&verdict=not-run",
     ]
-    marks = first(tmp_path, *rows).select("ol.verdict-map > li a.mark")
-    assert [mark["href"] for mark in marks] == [f"../claims/toy.html#{claim}" for claim in "BADC"]
-    assert [(mark["class"][1], mark.get_text(), mark["aria-label"]) for mark in marks] == [
-        ("mark-paper", "✓", "B holds"),
-        ("mark-paper", "✗", "A fails"),
-        ("mark-code", "✓", "D holds"),
-        ("mark-retold", "✗", "C fails, from a summary"),
-    ]
-
-
-def test_the_first_button_leads_to_the_short_path_and_says_what_it_takes(tmp_path):
-    found = cards(tmp_path)
-    button = BeautifulSoup(welcome.first(tmp_path, found), "html.parser").select_one("a.first-way")
-    assert button.get_text() == "Start: one surprise in seven minutes"
-    assert BeautifulSoup(welcome.paths(tmp_path, found), "html.parser").select_one(button["href"]).h3.text == "Short"
 
 
 def test_what_a_card_says_of_the_claim_is_written_by_hand_where_it_is(tmp_path):
@@ -164,18 +133,6 @@ def test_a_chapter_without_a_sentence_shows_its_claim(tmp_path):
     root = repo(tmp_path, "chapters: {toy: {}}")
     [card] = welcome.cards(root, [chapter()], {"toy": notebook()})
     assert card.surprise == card.chapter.facts["claim"]
-    assert "<img" not in welcome.shelf([card])
-
-
-def test_paths_lead_through_the_chapters_that_are_there_and_add_up_their_minutes(tmp_path):
-    found = cards(tmp_path)
-    short, long = BeautifulSoup(welcome.paths(tmp_path, found), "html.parser").select("ul.paths > li")
-    assert [link["href"] for link in short.select("a")] == ["../notebooks/toy.html#in-ten-minutes"]
-    assert "It surprises." in short.get_text()
-    assert "It surprises." not in long.get_text()
-    assert "7 min to read" in short.get_text()
-    assert [link["href"] for link in long.select("a")] == ["../notebooks/toy.html", "teaching.html"]
-    assert "45 min to read" in long.get_text()
 
 
 def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
@@ -203,19 +160,16 @@ def test_the_spheres_show_their_end_without_scripts_and_hold_every_layer(tmp_pat
     assert [token["fill"] for token in (near, far)] == ["#000001", "#000002"]
     assert soup.select_one("output").get_text() == "layer 12"
     assert soup.select_one("b").get_text() == "0.50", "the length squared of the mean of the two"
-    assert "the tokens gather, so far on 0 of these 1 spheres." in soup.select_one(".spheres-words").get_text()
+    assert "2 tokens of a prompt pass 12 layers" in soup.select_one(".spheres-words").get_text()
     data = base64.b64decode(soup.script.get_text().split('atob("')[1].split('"')[0])
     assert list(data) == [128, 128, 255] * 4 + [255, 128, 129, 128, 254, 115]
     assert welcome.sphere(root, {"other": spheres()}) == ""
 
 
-def test_each_chapter_of_the_book_has_a_sentence_without_maths_and_paths_name_chapters():
+def test_each_chapter_of_the_book_has_a_sentence_without_maths():
     written, slugs = contents.read(ROOT), Repo(ROOT).chapters()
     for slug, words in written.chapters.items():
         for sentence in (words.surprise, words.claims, words.holds):
             assert sentence.endswith("."), slug
             assert not set("$\\{}`") & set(sentence), slug
     assert written.sphere in slugs
-    assert 3 <= len(written.paths) <= 4
-    assert {slug for path in written.paths for slug in path.chapters} <= set(slugs)
-    assert [len(path.chapters) for path in written.paths if path.short] == [3]

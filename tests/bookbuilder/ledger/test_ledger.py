@@ -186,10 +186,42 @@ def test_a_readers_ledger_is_compared_row_by_row(built):
     process = toybook.derived(built, "compare", "mine.json")
     assert process.returncode == 1
     assert process.stdout.splitlines() == [
+        "toy, tier ci, seed 0: 2 of 2 rows run again, the others from records",
         "- toy T-1 (ci): ours «holds» 0.5, yours «fails» 1.25, difference +0.75",
         "- toy T-2 (ci): not in the committed ledger",
         "2 of 2 verdicts differ from results/ledger.json",
+        "largest moves, ours → yours:",
+        "  toy T-1 (ci): 0.5 → 1.25",
     ]
+
+
+def test_the_largest_moves_are_named_where_no_verdict_turns():
+    """Relative to the wider interval: 0.1 of 1 is less than 0.01 of 0.02."""
+    ours = [toybook.ROW | {"value": 0.5, "low": 0.0, "high": 1.0}]
+    ours += [toybook.ROW | {"id": "T-2", "value": 0.5, "low": 0.49, "high": 0.51}]
+    yours = [ours[0] | {"value": 0.6}, ours[1] | {"value": 0.51}]
+    assert ledger.moves(ours, yours) == [
+        "toy T-2 (ci): 0.5 → 0.51 [0.49, 0.51]",
+        "toy T-1 (ci): 0.5 → 0.6 [0, 1]",
+    ]
+    assert ledger.moves(ours, ours) == []
+
+
+def test_after_a_run_that_did_not_end_nothing_is_compared(built):
+    """The findings that are there belong to an earlier run."""
+    note = {"slugs": ["toy"], "tier": "ci", "seed": 1, "ended": False}
+    (built / "_build/last_run.json").write_text(json.dumps(note))
+    for command in ("claims", "compare"):
+        assert toybook.derived(built, command).stderr.splitlines() == [
+            "derived: the last run did not end, so what is here is older; run it again: "
+            "derived run toy --tier ci --seed 1"
+        ]
+
+
+def test_a_chapter_that_fails_leaves_a_run_that_did_not_end(built):
+    toybook.write_chapter(built, "toy", "assert 1 == 2", toybook.report_cell())
+    assert toybook.derived(built, "run", "--seed", "1").returncode == 1
+    assert "derived run toy --tier ci --seed 1" in toybook.derived(built, "compare").stderr
 
 
 def test_the_same_ledger_has_no_differences(built):
@@ -277,7 +309,7 @@ def test_one_chapter_of_a_fresh_clone_can_be_compared(clone):
     assert [row["paper"] for row in json.loads(process.stdout)] == ["toy"]
     assert process.stderr == "note: other: not run here and left out\n"
     (clone / "mine.json").write_text(process.stdout)
-    assert toybook.derived(clone, "compare", "mine.json").stdout == "0 of 1 verdicts differ from results/ledger.json\n"
+    assert "0 of 1 verdicts differ from results/ledger.json\n" in toybook.derived(clone, "compare", "mine.json").stdout
 
 
 def test_chapters_that_did_not_run_keep_their_rows(clone):

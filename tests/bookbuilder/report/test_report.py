@@ -9,7 +9,7 @@ from toybook import COMMITTED, ROW, write_ledger
 from bookbuilder.chapter_pages.pages import Chapter
 from bookbuilder.notebook.reading import Minutes
 from bookbuilder.paths import UserError
-from bookbuilder.report import report, source, wrong
+from bookbuilder.report import report, source
 
 FILE = """version: Version 1.
 seen: All of it.
@@ -176,21 +176,6 @@ def test_linked_data_reviews_each_claim_that_is_not_ours(root):
     assert [author["name"] for author in article["author"]] == ["Ada Lovelace", "Alan Turing"]
     assert (review["@type"], review["url"]) == ("ClaimReview", "../claims/toy.html#T-1")  # it lies in downloads/
     assert (review["reviewRating"]["alternateName"], review["reviewRating"]["ratingValue"]) == ("falsified", 1)
-
-
-def test_what_was_taken_back_stands_by_its_kind_and_the_shortest_first():
-    def change(kind: str, what: str) -> dict:
-        return {"date": "2026-11-24", "kind": kind, "what": what, "why": "Because."}
-
-    told = {"T-1": [change("criterion", "A longer sentence.")]}
-    told |= {"T-2": [change("criterion", "Short.")], "T-3": [change("criterion", "Short.")]}
-    page = BeautifulSoup(wrong.page([chapter(row("T-1"), row("T-2"))], told), "html.parser")
-    assert [fold.get_text() for fold in page.select("summary")] == [
-        "A criterion was wrong or judged the wrong thing: 2"
-    ]
-    lines = [" ".join(line.get_text().split()) for line in page.select("li")]
-    assert lines == ["2026-11-24, T-2, T-3: Short. Because.", "2026-11-24, T-1: A longer sentence. Because."]
-    assert [link["href"] for link in page.select("a")] == ["ledger.html#T-2", "ledger.html#T-1"]
 
 
 def test_the_letter_of_the_shape_is_optional_and_its_names_are_those_of_earlier_work():

@@ -370,8 +370,7 @@ place.write_text(place.read_text() + " ")"""
 
 @pytest.mark.parametrize("file", ["results/ledger.json", "results/toy/Draws/cpu/record.json", "src/derived/lab/rng.py"])
 def test_a_cell_that_rewrites_the_book_is_found_out(repo, file):
-    (repo / file).parent.mkdir(parents=True, exist_ok=True)
-    (repo / file).touch()
+    toybook.write_record(repo, seconds=1)
     toybook.write_chapter(repo, "toy", WRITES.format(file), toybook.report_cell())
     toybook.write_toc(repo, "toy")
     [line] = lines(toybook.derived(repo, "run"))
@@ -471,8 +470,7 @@ def test_findings_that_are_none_are_made_again(built):
 def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsys):
     toybook.write_chapter(repo, "toy", "import time", "time.sleep(5)", toybook.report_cell())
     toybook.write_toc(repo, "toy")
-    (repo / "results/toy/Draws/cpu").mkdir(parents=True)
-    (repo / "results/toy/Draws/cpu/record.json").write_text('{"seconds": 2160.4}')
+    toybook.write_record(repo, seconds=2160.4)
     monkeypatch.setattr(driver, "TELL_EVERY", 2)
     for name, value in toybook.environment(repo).items():
         monkeypatch.setenv(name, value)

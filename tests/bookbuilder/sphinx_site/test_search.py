@@ -15,8 +15,7 @@ PAGE = r"""
 <div class="cell"><pre>secret_code()</pre></div>
 <div class="solution admonition" id="sol"><p class="admonition-title">Solution</p><p>answer</p></div>
 <figure id="fig"><figcaption><span class="caption-number">Fig. 1.1 </span>A line.</figcaption></figure>
-<table><tr class="claim" id="claim-CAC-5.a"><th><span class="verdict">✓ holds</span>CAC-5.a</th><td>It holds.</td></tr>
-</table><dl class="glossary"><dt id="term-sink">sink<a class="headerlink">#</a></dt><dd><p>It drains.</p></dd></dl>
+<dl class="glossary"><dt id="term-sink">sink<a class="headerlink">#</a></dt><dd><p>It drains.</p></dd></dl>
 </section></section></article>"""
 
 
@@ -34,7 +33,6 @@ def test_everything_with_an_anchor_is_found_at_it(found):
         "a.html#fig": ("Figure", "Fig. 1.1"),
         "a.html#equation-fit": ("Formula", "Equation 1.4"),
         "a.html#term-sink": ("Term", "sink"),
-        "a.html#claim-CAC-5.a": ("Claim", "CAC-5.a"),
     }
     assert all(entry.page == "1. Least squares" for entry in found.values())
 
@@ -43,8 +41,15 @@ def test_a_text_is_found_once_and_without_tex_code_or_solutions(found):
     assert found["a.html"].text == "It begins."
     assert found["a.html#hats"].text == "Its trace is tr H ≤ d. β̂ = 1/n X^⊤ y"
     assert found["a.html#thm"].text == "One pass is the fit."
-    assert found["a.html#claim-CAC-5.a"].text == "✓ holds CAC-5.a It holds."
     assert not [entry for entry in found.values() if "secret" in entry.text or "answer" in entry.text]
+
+
+def test_a_claim_is_found_in_the_ledger_alone():
+    row = '<tr class="claim" id="CAC-5.a"><th><span class="verdict">✓ holds</span>CAC-5.a</th><td>It holds.</td></tr>'
+    article = BeautifulSoup(f"<article><h1>Ledger</h1><table>{row}</table></article>", "html.parser").article
+    [found] = search.entries(article, search.LEDGER)
+    assert (found.url, found.text) == ("book/ledger.html#CAC-5.a", "✓ holds CAC-5.a It holds.")
+    assert not [*search.entries(article, "notebooks/cactus.html")]
 
 
 @pytest.mark.parametrize(
