@@ -188,7 +188,10 @@ def spectral_filters(rows: pd.DataFrame, exact: Callable[[ArrayLike, float, str]
     beside(ax, ridge, 0.92, r"$\sigma_i^2/n=\lambda$", MUTED)
     ax.legend(loc="lower right", fontsize=9)
     ax.set(
-        xscale="log", xlabel=r"eigenvalue $\sigma_i^2/n$ of $\Sigma$", ylabel="factor on the fitted value", ylim=(0, 1.08)
+        xscale="log",
+        xlabel=r"eigenvalue $\sigma_i^2/n$ of $\Sigma$",
+        ylabel="factor on the fitted value",
+        ylim=(0, 1.08),
     )
     figure.set_label(
         f"Factor against eigenvalue. Least squares multiplies by 1 everywhere. The repaired layer is within "
