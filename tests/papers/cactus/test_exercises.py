@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from derived.lab.exercises import judged
-from derived.papers.cactus.exercises import EXERCISES, P, Q
+from derived.papers.cactus.exercises import EXERCISES
 
 
 def said(label, answer, part=None):
@@ -41,8 +41,6 @@ def law(p, q, delta):
         ("cac-ex-hand", 1, np.float32([0.5, 0, 0.5])),
         ("cac-ex-tv", None, lambda delta, q_n: np.minimum(q_n + delta, 1)),
         ("cac-ex-rule", None, lambda delta, q_n: np.minimum(1, q_n + np.sqrt(np.float32(2 * delta * q_n * (1 - q_n))))),
-        ("cac-ex-rule", None, lambda q, d: np.float32(min(q + (2 * d * q * (1 - q)) ** 0.5, 1))),
-        ("cac-ex-rule", None, lambda q, d: raised(torch.tensor(q).float(), torch.tensor(d).float())),
         ("cac-ex-law", None, law),
         ("cac-ex-law", None, lambda draft, verifier, budget: law(draft, verifier, budget).float()),
     ],
@@ -55,13 +53,11 @@ def test_right_answers_of_any_kind_are_right(label, part, answer):
     ("label", "part", "answer"),
     [
         ("cac-ex-hand", 1, []),
-        ("cac-ex-hand", 1, [0.5] * 7),
         ("cac-ex-hand", 1, [(0.5, 0.0, 0.5)] * 5),
         ("cac-ex-hand", 0, [0.5]),
         ("cac-ex-tv", None, lambda q_n, delta: min(1.5 * q_n, 1)),
         ("cac-ex-tv", None, lambda q_n, delta: min(q_n + 0.1, 1)),
         ("cac-ex-law", None, lambda p, q, d: law(p, q, d) + 0 * torch.as_tensor(p).log()),
-        ("cac-ex-law", None, lambda p, q, d: law(p, q, d) + 0 * torch.as_tensor(q).log()),
         ("cac-ex-law", None, lambda p, q, d: law(p, q, d) if len(p) == 4 else torch.full((len(p),), 1 / len(p))),
         ("cac-ex-law", None, lambda p, q, d: law(p, q, min(d, 0.5))),
     ],
@@ -79,8 +75,3 @@ def test_a_counterexample_names_point_value_and_mistake():
 def test_a_rounded_rule_is_told_how_far_off_it_is():
     found = said("cac-ex-rule", lambda q_n, delta: round(min(q_n + (2 * delta * q_n * (1 - q_n)) ** 0.5, 1), 4))
     assert " 2 delta, by " in found
-
-
-def test_the_law_by_hand_is_the_one_of_the_text():
-    assert P.tolist() == [0.25, 0.75, 0]
-    assert Q.tolist() == [0.5, 0.25, 0.25]

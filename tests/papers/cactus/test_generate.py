@@ -1,6 +1,5 @@
 """Whole texts from tiny random models: their law against enumeration, roll-back against no cache, stops and streams."""
 
-import itertools
 import math
 import re
 
@@ -190,39 +189,6 @@ def test_stop_tokens_end_a_text():
     assert (generation.ids[torch.arange(generation.ids.shape[1]) >= generation.lengths[:, None]] == -1).all()
 
 
-def test_the_callback_gets_every_token_once_and_in_order():
-    """The pieces of each text add up to it; a callback that raises ends the run with its own error."""
-    heard: dict[int, list[list[int]]] = {}
-
-    def hear(block):
-        for b, row, count in zip(block.texts.tolist(), block.ids.tolist(), block.counts.tolist(), strict=True):
-            heard.setdefault(b, []).append(row[:count])
-
-    prompts = [[1], [2, 0], [0, 1, 2], [2]]
-    facts = {"rule": Cactus(0.3), "m": 3, "max_new_tokens": 9, "stop_ids": [0]}
-    generation = speculative_generate(
-        *(DRAFT, VERIFIER, prompts),
-        **facts,
-        generator=stream(26),
-        on_block=hear,
-    )
-    assert [tuple(itertools.chain(*heard[b])) for b in range(4)] == texts_of(generation)
-    assert all(tokens for pieces in heard.values() for tokens in pieces)
-    for b in range(4):
-        kept = [a for a in generation.accepted[b].tolist() if a >= 0]
-        assert len(kept) == len(heard[b])
-        assert [len(piece) for piece in heard[b][:-1]] == [a + 1 for a in kept[:-1]]
-        assert len(heard[b][-1]) <= kept[-1] + 1
-    assert generation.accepted.shape == (4, len(generation.drafted))
-    assert (generation.accepted <= generation.drafted).all()
-
-    def full(block):
-        raise RuntimeError("the reader left")
-
-    with pytest.raises(RuntimeError, match="the reader left"):
-        speculative_generate(DRAFT, VERIFIER, prompts, **facts, generator=stream(26), on_block=full)
-
-
 def test_texts_may_end_at_the_last_position():
     """Prompt and text fill all 32 positions; drafts beyond them are read at the last one and thrown away."""
     prompts = [[1] * 20, [2], [0, 1]]
@@ -232,19 +198,6 @@ def test_texts_may_end_at_the_last_position():
     assert generation.lengths.tolist() == [12, 12, 12]
     with pytest.raises(ValueError, match="exceed the 32 positions"):
         speculative_generate(DRAFT, VERIFIER, prompts, rule=SpS(), max_new_tokens=13, generator=stream(28))
-
-
-def test_no_more_is_drafted_than_a_text_has_left():
-    """An unpadded prompt, and a text that ends at the last position: no draft lies beyond it."""
-    for m in (5, 10):
-        generation = speculative_generate(
-            DRAFT, VERIFIER, [[1] * 20], rule=SpS(), m=m, max_new_tokens=12, generator=stream(31, m)
-        )
-        written = (generation.accepted[0] + 1).cumsum(dim=0)
-        left = 12 - torch.cat([written.new_zeros(1), written[:-1]])
-        assert generation.lengths.tolist() == [12]
-        assert torch.equal(generation.drafted, left.clamp(max=m))
-        assert generation.drafted[-1] < m
 
 
 def test_a_cache_that_forgets_is_refused():

@@ -71,14 +71,6 @@ def test_padding_ends_a_text():
     assert language.read(ids[0]) == "^(1+2)3;"
 
 
-def test_laws_sum_to_one_wherever_a_text_may_be():
-    state = GRAMMAR.start(200)
-    for token in GRAMMAR.sample(200, 50, stream(3, "texts"))[:, 1:].unbind(dim=-1):
-        assert torch.allclose(GRAMMAR.law(state).sum(dim=-1), torch.ones(200).double(), rtol=0, atol=1e-14)
-        assert (state.level <= GRAMMAR.depth).all()
-        state = GRAMMAR.advance(state, token)
-
-
 def test_unknown_characters_and_bad_grammars_are_refused():
     with pytest.raises(ValueError, match="not of this language"):
         language.written("^(1/2)")

@@ -16,9 +16,3 @@ def test_the_share_kept_is_the_one_whose_powers_sum_to_the_count(a, m):
 def test_a_count_beyond_the_block_is_refused(kept):
     with pytest.raises(ValueError, match="of m = 20 drafts"):
         published.share_kept(kept)
-
-
-def test_the_table_has_both_tasks_for_every_method():
-    table = published.told()
-    assert set(table.columns) == {f"{task} {what}" for task in published.ITEMS for what in ("score", "kept")}
-    assert table.drop("verifier alone").notna().all(axis=None)

@@ -32,16 +32,6 @@ def test_a_cached_model_says_what_it_says_without_a_cache_at_ragged_places():
 
 
 @torch.no_grad()
-def test_padding_on_the_left_changes_nothing():
-    one, ids = model(), GRAMMAR.sample(2, 9, stream(6, "texts"))
-    padded = torch.cat([torch.full((2, 4), 7), ids], dim=1)
-    mask = (torch.arange(13) >= 4).long().expand(2, -1)
-    places = (torch.arange(13) - 4).clamp(min=0).expand(2, -1)
-    found = one(padded, attention_mask=mask, position_ids=places, logits_to_keep=9).logits
-    assert torch.allclose(found, one(ids).logits, rtol=0, atol=1e-12)
-
-
-@torch.no_grad()
 def test_a_model_never_looks_ahead():
     one, ids = model(), GRAMMAR.sample(2, 12, stream(6, "texts"))
     changed = ids.clone()

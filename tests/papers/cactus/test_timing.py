@@ -5,22 +5,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy import stats
 
-from derived.lab.rng import stream
-from derived.papers.cactus import timing, trained
 from derived.papers.cactus.data.language import Grammar
-from derived.papers.cactus.data.small_lm import LanguageModel
 from derived.papers.cactus.timing import CLAIMS, PairTime, SamplerTime, times
 
 EXPERIMENTS = (SamplerTime, PairTime)
 GRAMMAR = Grammar()
-
-
-def model(depth: int, name: str) -> LanguageModel:
-    generator = stream(4, name)
-    return LanguageModel(width=16, depth=depth, head=8, generator=generator, dtype=torch.float64).eval()
 
 
 def test_every_round_times_every_rule(rows):
@@ -42,25 +33,6 @@ def test_the_ratio_is_a_median_at_the_largest_size():
     assert found.low + found.high == 41
     few = times("slow", "fast")(ranked.tail(3))
     assert (few.low, few.high) == (0, math.inf)
-
-
-def test_the_clock_begins_after_the_prompt_and_every_pass_gives_tokens(monkeypatch):
-    sizes, verifier, events = PairTime(length=12, prompt=4, m=2), model(2, "verifier"), []
-    monkeypatch.setattr(timing, "now", lambda device: events.append("now") or float(events.count("now")))
-    verifier.register_forward_hook(
-        lambda _, inputs, options, __: events.append(options["input_ids"].shape[1]), with_kwargs=True
-    )
-    prompt = GRAMMAR.sample(1, 4, stream(8))
-    for setting, first in ((trained.Setting("alone", 0.0), 4), (trained.Setting("cactus", 0.0), 6)):
-        events.clear()
-        clock = sizes._clock(model(1, "draft"), verifier, prompt, "plain", setting, stream(2))
-        assert events[:3] == [first, "now", 1 if first == 4 else 3]  # the prompt, with m drafts; then what is new
-        assert clock["seconds"] == clock["passes"] == events.count("now") - 1
-        assert clock["passes"] <= clock["tokens"] <= 8
-    assert (
-        sizes._clock(model(1, "draft"), verifier, prompt, "plain", trained.Setting("alone", 0.0), stream(2))["tokens"]
-        == 7
-    )
 
 
 def test_speedup_is_that_of_the_slower_pair():

@@ -1,14 +1,11 @@
 """Topic trained: the rows of the trained pairs, measures on tables with known answers, trained."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from scipy import stats
 
-from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.cactus import trained
 from derived.papers.cactus.data.language import Grammar
@@ -16,7 +13,6 @@ from derived.papers.cactus.data.small_lm import LanguageModel
 from derived.papers.cactus.matching import rule_of
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import output_law
-from derived.papers.cactus.model.generate import speculative_generate
 from derived.papers.cactus.position import RULES
 from derived.papers.cactus.trained import CLAIMS, AmendedInterpolation, TrainedPair
 
@@ -78,63 +74,12 @@ def test_amended_interpolation_is_compared_at_one_acceptance_on_pairs_of_its_own
     assert claim.judge(claim.control(table.assign(valid=good)))[0] == "fails"
 
 
-@pytest.fixture
-def calls(monkeypatch):
-    """What ``speculative_generate`` was called with: prompts, state of the generator, temperature and top-p."""
-    found = []
-
-    def note(draft, verifier, prompts, *, rule, generator, **options):
-        found.append((prompts.clone(), generator.get_state(), (options.get("temperature"), options.get("top_p"))))
-        return speculative_generate(draft, verifier, prompts, rule=rule, generator=generator, **options)
-
-    monkeypatch.setattr(trained, "speculative_generate", note)
-    return found
-
-
-def test_knobs_are_set_on_other_prompts_than_those_that_judge(calls):
-    small = dataclasses.replace(TrainedPair.at("tiny"), calibration=7, pairs=1)
-    assert "failure" not in run_experiment(small, seed=0, device="cpu")
-    tuned, judged = ([prompts for prompts, *_ in calls if len(prompts) == num] for num in (7, 5))
-    assert (len(tuned), len(judged)) == (2, 2 * (2 + 5 + 2))  # laws; budgets, rivals, the unrelated draft
-    judged, tuned = ({tuple(row) for ids in each for row in ids.tolist()} for each in (judged, tuned))
-    assert (len(judged), len(tuned)) == (5, 7)
-    assert not judged & tuned
-
-
-def test_rules_of_one_setting_start_from_the_same_prompts_and_noise(calls):
-    small = dataclasses.replace(TrainedPair.at("tiny"), pairs=1)
-    assert "failure" not in run_experiment(small, seed=0, device="cpu")
-    judged = [call for call in calls if len(call[0]) == 5]
-    for prompts, state, _ in judged:
-        assert torch.equal(prompts, judged[0][0])
-        assert torch.equal(state, judged[0][1])
-    published, plain = (0.6, 0.95), (None, None)  # temperature and top-p of the authors' script, and none of either
-    assert [laws for *_, laws in judged] == [published] * 9 + [plain] * 9
-    assert prompts.shape == (5, small.prompt)
-    assert (prompts[:, 1:] > 0).all()
-
-
 def model(depth: int, name: str) -> LanguageModel:
     generator = stream(4, name)
     return LanguageModel(width=16, depth=depth, head=8, generator=generator, dtype=torch.float64).eval()
 
 
 SIZES = TrainedPair(length=20, prompt=6, prompts=5, m=3)
-
-
-@pytest.mark.parametrize(
-    "setting", [("cactus", 0.0), ("cactus", 0.3), ("interp", 0.4), ("tas", 0.1), ("mentored", 0.1)]
-)
-def test_every_token_is_accounted_for(setting):
-    prompts, models = GRAMMAR.sample(5, 6, stream(8)), (model(1, "draft"), model(2, "verifier"))
-    rows = SIZES._rows(*models, prompts, "plain", rule_of(*setting), stream(9))
-    written = rows["kept"] + rows["blocks"]
-    assert written.between(14, 14 + 3).all()  # the last block may reach beyond the end
-    assert (rows["reached"] <= 14).all()
-    assert (rows["kept"] <= rows["drafted"]).all()
-    assert (rows["drafted"] <= 3 * rows["blocks"]).all()
-    assert bool((rows["tv"] > 1e-9).all()) == (setting != ("cactus", 0.0))
-    assert (rows["valid"] == (rows["fault"] == 14)).all()
 
 
 def test_the_account_is_that_of_every_drafted_position():

@@ -101,7 +101,7 @@ PACKAGES = (
         offer="default",
         licence="MIT; the texts are in the public domain",
         what="six novels of Jane Austen",
-        chapters=("cactus", "in_place_ttt"),
+        chapters=("in_place_ttt",),
     ),
     Package(
         name="emboss",
@@ -183,7 +183,7 @@ PACKAGES = (
         offer="terms",
         licence="Gemma Terms of Use (ai.google.dev/gemma/terms)",
         what="Gemma 3 270M, base, quantised: gated MLP, sliding windows, 262,144 tokens",
-        chapters=("cactus", "in_place_ttt", "task_ecologies"),
+        chapters=("in_place_ttt", "task_ecologies"),
         reader="gguf",
     ),
 )
