@@ -48,7 +48,7 @@ GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw
 FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
 LETTERS = re.compile(r"font-size: ([\d.]+)px")
 PHONE = 340  # pixels of the column on a phone
-LEGIBLE = 8.5  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
+LEGIBLE = 7  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ICON = re.compile(r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]')
 SHOWN = re.compile(r'class="[^"]*\bfa-[^"]*"')
