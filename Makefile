@@ -10,8 +10,11 @@ ACCEPT_TERMS ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+TESTS  := $(VENV)/.installed-dev
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 READERS := gguf onnx
+LOCKED := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --quiet --no-annotate --no-header
+CUDA   := ^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+)==
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
 
 ifeq ($(filter record,$(MAKECMDGOALS))$(strip $(CHAPTERS)),record)
@@ -46,18 +49,22 @@ $(STAMP): requirements.lock pyproject.toml | same-python
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-setup: $(STAMP)  ## create .venv and install what requirements.lock names
+$(TESTS): requirements-dev.lock $(STAMP)
+	@$(PIP) install --quiet -r requirements-dev.lock
+	@touch $@
+
+setup: $(TESTS)  ## create .venv and install what the locks name
 
 site: $(STAMP)  ## run every chapter that changed and build the site into _build/html
 	@$(BIN)/derived site $(CHAPTERS) --tier $(TIER) $(if $(JOBS),--jobs $(JOBS))
 
-test: $(STAMP)  ## run the tests
+test: $(TESTS)  ## run the tests
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
-check-site: $(STAMP)  ## check the built site: links, pages, and Chromium with the network off
+check-site: $(TESTS)  ## check the built site: links, pages, and Chromium with the network off
 	@$(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
-lint: $(STAMP)  ## check style, the layers of the package, and that notebooks hold no outputs
+lint: $(TESTS)  ## check style, the layers of the package, and that notebooks hold no outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
@@ -82,7 +89,7 @@ lab: $(STAMP)  ## open the sources in JupyterLab, their theorems and references 
 teach: site  ## make class.zip (the site without solutions, for a class without network) and tutors.zip
 	@$(BIN)/derived teach
 
-pdf: site  ## print the book and each chapter, solutions at its end, into _build/pdf (needs Chromium)
+pdf: site $(TESTS)  ## print the book and each chapter, solutions at its end, into _build/pdf (needs Chromium)
 	@$(BIN)/derived pdf $(CHAPTERS)
 
 serve: $(STAMP)  ## serve the built site on this machine
@@ -92,14 +99,14 @@ bench: $(STAMP)  ## race the package against its peers, into _build/bench (KEEP=
 	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/race.py,$(wildcard bench/*.py))); do $(BIN)/python $$script $(if $(KEEP),--keep) || exit 1; done
 
 # torch stays as it is pinned; what it brings for CUDA is pinned by torch itself, so that its CPU wheel serves too.
-lock: $(STAMP)  ## remake requirements.lock from pyproject.toml (needs the network)
+lock: $(STAMP)  ## remake both locks from pyproject.toml (needs the network)
 	@$(PIP) install --quiet uv
 	@mkdir -p _build && echo "$(TORCH)" > _build/constraints.txt
-	@$(BIN)/uv pip compile pyproject.toml --extra book --extra dev --universal --python-version 3.11 --upgrade --quiet \
-	  --no-annotate --no-header --constraint _build/constraints.txt --output-file _build/resolved.txt
-	@sed -n '1,/^torch==/p' requirements.lock > _build/requirements.lock
-	@grep -vE '^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+)==' _build/resolved.txt >> _build/requirements.lock
-	@mv _build/requirements.lock requirements.lock
+	@$(LOCKED) --extra book --extra dev --upgrade --constraint _build/constraints.txt --output-file _build/all.txt
+	@$(LOCKED) --extra book --constraint _build/all.txt --output-file _build/book.txt
+	@{ sed -n '1,/^torch==/p' requirements.lock; grep -vE '$(CUDA)' _build/book.txt; } > _build/requirements.lock
+	@{ sed -n 1p requirements-dev.lock; grep -vE '$(CUDA)' _build/all.txt | grep -vxFf _build/book.txt; } > _build/dev.lock
+	@mv _build/requirements.lock requirements.lock && mv _build/dev.lock requirements-dev.lock
 
 clean:  ## delete what was built (not .venv)
 	rm -rf _build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 LOCK = [
     Requirement(line)
-    for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+    for lock in ("requirements.lock", "requirements-dev.lock")
+    for line in (ROOT / lock).read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 ]
 BOUNDS = [

@@ -14,7 +14,7 @@ HERE = "{}.{}".format(*sys.version_info)
 @pytest.fixture
 def make(tmp_path):
     """make in a folder whose environment was made with this Python and whose commands do nothing."""
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
