@@ -5,7 +5,6 @@ from . import cost, layer, leak, rules, trained
 CLAIMS = (*layer.CLAIMS, *leak.CLAIMS, *cost.CLAIMS, *trained.CLAIMS)
 EXPERIMENTS = (
     leak.Leak,
-    cost.MultiplyAdds,
     cost.Overhead,
     trained.Trees,
     trained.Sooner,

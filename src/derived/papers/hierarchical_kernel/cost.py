@@ -25,36 +25,7 @@ from derived.lab.stats import Estimate, mean
 
 from .model.attention import IMPLEMENTATIONS, attend_reference
 from .model.pyramid import num_rows
-from .model.theory import attention_flops
-
-
-@dataclass(frozen=True, kw_only=True)
-class MultiplyAdds(Experiment):
-    """Multiply-adds of a whole layer with one head over those of standard attention.
-
-    Rows: T, d, levels; ratios of score entries, of scores and AV together, of the layer, of the layer run fused.
-    """
-
-    sizes: tuple[tuple[int, int], ...] = ((512, 64), (512, 128), (1024, 64), (1024, 128), (2048, 128), (8192, 128))
-    most_levels: int = 5
-
-    deterministic: ClassVar = {"entries": 1e-12, "scores_and_values": 1e-12, "layer": 1e-12}
-
-    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        sizes = [(T, d, levels) for T, d in self.sizes for levels in range(1, self.most_levels + 1)]
-        return pd.DataFrame(
-            [{"T": T, "d": d, "levels": levels, **self._ratios(T, d, levels)} for T, d, levels in sizes]
-        )
-
-    def _ratios(self, T: int, d: int, levels: int) -> dict[str, float]:
-        """Counts of a layer with these levels over those of the layer with one."""
-        ours, one = attention_flops(T, d, d, levels), attention_flops(T, d, d, 1)
-        return {
-            "entries": ours.scores / one.scores,
-            "layer": ours.total / one.total,
-            "scores_and_values": (ours.scores + ours.averaging) / (one.scores + one.averaging),
-            "layer_fused": attention_flops(T, d, d, levels, impl="fused").total / one.total,
-        }
+from .model.theory import attention_flops, entry_ratio
 
 
 class AttentionInputs:
@@ -174,14 +145,16 @@ CLAIMS = (
 # Figure: what is counted, and what a clock says.
 
 
-def cost_bars(counts: pd.DataFrame, seconds: dict[str, pd.DataFrame]) -> Figure:
-    """Three levels over one, a bar for each way to count: rows of MultiplyAdds, and rows of Overhead by device."""
-    three = counts[counts["levels"] == 3]
-    bars = [("score entries", float(three["entries"].iloc[0]), 0.0, BLUE)]
-    for at, words in ((three["layer"].idxmin(), "long text"), (three["layer"].idxmax(), "wide layer")):
-        size = three.loc[at]
-        label = f"multiply-adds, {words}\n(T = {size['T']:.0f}, d = {size['d']:.0f})"
-        bars.append((label, float(size["layer"]), 0.0, GREEN))
+def layer_ratio(T: int, d: int, levels: int = 3) -> float:
+    """Multiply-adds of a whole layer with one head of width d over those of standard attention."""
+    return attention_flops(T, d, d, levels).total / attention_flops(T, d, d, 1).total
+
+
+def cost_bars(seconds: dict[str, pd.DataFrame]) -> Figure:
+    """Three levels over one, a bar for each way to count; rows of Overhead by device."""
+    bars = [("score entries", float(entry_ratio(1024, 3)), 0.0, BLUE)]
+    for T, d, words in ((8192, 64, "long text"), (512, 4096, "wide layer")):
+        bars.append((f"multiply-adds, {words}\n(T = {T}, d = {d})", layer_ratio(T, d), 0.0, GREEN))
     for device, table in seconds.items():
         found = overhead("fused", "sdpa")(table)
         label = f"seconds, {device}\n(T = {table['T'].max()})"

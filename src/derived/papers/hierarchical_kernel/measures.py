@@ -1,6 +1,6 @@
 """What the rows of trained networks say: accuracy at the end, paired gains, and whether training had come to its end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -99,10 +99,3 @@ def steps_never(over: str) -> Measure:
         return mean(steps_to_enough(rows)[over] - (steps.max() + 1))
 
     return saved
-
-
-def percent(rows: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """For readers: per cent right at the end of each kind of attention, and half the width of its 99.9 % interval."""
-    found = 100 * tuned_accuracy(rows)
-    each = {name: mean(found[kind]) for kind, name in names.items() if kind in found}
-    return pd.DataFrame({name: {"right": one.value, "±": (one.high - one.low) / 2} for name, one in each.items()}).T

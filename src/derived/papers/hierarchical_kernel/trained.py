@@ -15,20 +15,11 @@ from .data import groups, speeches
 from .data.listops import CODES, VOCABULARY, ListOps, parse
 from .data.sequences import Data, Sequences
 from .data.shallow import ShallowPredictor, operator_law
-from .measures import (
-    RIVALS,
-    least_gain,
-    reached,
-    settled,
-    steps_never,
-    steps_saved,
-    tuned_gain,
-    untrained_gain,
-)
+from .measures import RIVALS, least_gain, reached, settled, steps_never, steps_saved, tuned_gain, untrained_gain
 from .training import Compared
 
-SHORT = {"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 10, "batch_size": 8}
-SHORT |= {"num_train": 80, "num_test": 100}
+SMALL = {"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 20, "batch_size": 8}
+SHORT = SMALL | {"steps": 10, "num_train": 80, "num_test": 100}
 TINY = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 40, "num_test": 20}
 LARGE = {"width": 64, "depth": 2, "steps": 4000}
 
@@ -57,10 +48,7 @@ class TunedListOps(Compared):
     branch: float = 0.5
 
     tiers: ClassVar = {
-        "ci": {
-            **{"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 20, "batch_size": 8},
-            **{"num_train": 160, "num_test": 200},
-        },
+        "ci": SMALL | {"num_train": 160, "num_test": 200},
         "cpu": {"replicates": 12, "steps": 3000, "num_train": 96_000},
     }
     tiny: ClassVar = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 40, "num_test": 70}
@@ -136,13 +124,7 @@ class Trees(Compared):
     num_train: int = 32_000
     num_test: int = 1_000
 
-    tiers: ClassVar = {
-        "ci": {
-            **{"rates": (4e-3, 6.3e-3), "tuning": 1, "replicates": 2, "width": 16, "steps": 20, "batch_size": 8},
-            **{"num_train": 160, "num_test": 100},
-        },
-        "cpu": {},
-    }
+    tiers: ClassVar = {"ci": SMALL | {"num_train": 160, "num_test": 100}, "cpu": {}}
     tiny: ClassVar = {"width": 8, "steps": 10, "batch_size": 2, "num_train": 20, "num_test": 70}
     label: ClassVar = "trees"
 
@@ -150,12 +132,8 @@ class Trees(Compared):
         return groups.sample_groups(num, generator)
 
     def shape(self) -> dict:
-        return {
-            "vocabulary": groups.VOCABULARY,
-            "classes": groups.VALUES,
-            "max_length": groups.LENGTH,
-            "read_out": "last",
-        }
+        sizes = {"vocabulary": groups.VOCABULARY, "classes": groups.VALUES, "max_length": groups.LENGTH}
+        return sizes | {"read_out": "last"}
 
     def rules(self, train: Data, test: Data) -> dict[str, Tensor]:
         return {"last": (groups.by_last_letter(test.tokens) == test.labels).double().mean(dim=-1)}
@@ -250,9 +228,8 @@ class Speeches(Compared):
 
 def compact(sequences: Sequences) -> Data:
     """Tokens, lengths and labels in few bytes, since a data set stays in memory."""
-    return Data(
-        *(each.to(dtype) for each, dtype in zip(sequences, (torch.uint8, torch.int16, torch.int16), strict=True))
-    )
+    small = (torch.uint8, torch.int16, torch.int16)
+    return Data(*(each.to(dtype) for each, dtype in zip(sequences, small, strict=True)))
 
 
 def known(train: Data, test: Data) -> Tensor:

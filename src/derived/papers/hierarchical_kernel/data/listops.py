@@ -91,30 +91,18 @@ def _without_padding(codes: Sequence[int]) -> list[int]:
 
 
 def evaluate_tokens(codes: Sequence[int]) -> int:
-    """The value of an expression given as codes, with one stack of values and no tree; 0 pads on the right.
+    """The value of an expression given as codes; 0 pads on the right.
 
     ValueError for unknown codes, operators without arguments and expressions that are not whole. [ours]
 
     >>> evaluate_tokens(from_text("[MAX 2 9 [MIN 4 7 ] ]"))
     9
     """
-    codes = _without_padding(codes)
-    values, marks = [], []  # marks: where the arguments of each open list begin, and its operator
-    for place, code in enumerate(codes):
-        if OPEN <= code < CLOSE:
-            marks.append((len(values), OPERATORS[code - OPEN]))
-        elif code == CLOSE:
-            if not marks:
-                raise ValueError(f"symbol {place} closes a list that was never opened; drop this ]")
-            start, operator = marks.pop()
-            values[start:] = [apply(operator, values[start:])]
-        elif DIGIT <= code < OPEN:
-            values.append(code - DIGIT)
-        else:
-            raise ValueError(f"symbol {place} has code {code}; give codes 1 to {CLOSE}, and 0 only after the end")
-    if marks or len(values) != 1:
-        raise ValueError(f"{len(marks)} open list(s) and {len(values)} value(s) at the end; give one whole expression")
-    return values[0]
+    return _value(parse(codes))
+
+
+def _value(tree: Tree) -> int:
+    return tree if isinstance(tree, int) else apply(tree[0], [_value(argument) for argument in tree[1]])
 
 
 def from_text(text: str) -> list[int]:

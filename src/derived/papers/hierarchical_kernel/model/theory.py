@@ -168,18 +168,3 @@ def channel_gap(kernels: Float[Tensor, "*batch lags channels"]) -> Float[Tensor,
     """
     check_at_least("kernels", kernels, 0)
     return torch.linalg.svdvals(kernels)[..., 1:].square().sum(dim=-1)
-
-
-def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:
-    """Positional logits log kappa_{i-j} (and -inf outside the kernel): their softmax averages with kappa, exactly.
-
-    kappa[m] weighs lag m. In the first k - 1 rows the kernel is cut and divided by what is left of it. Raises
-    ValueError unless kappa >= 0, kappa_0 > 0 and sum kappa = 1. [ours]
-    """
-    check_count("T", T)
-    slack = 4 * len(kernel) * torch.finfo(kernel.dtype).eps
-    if not bool((kernel >= 0).all()) or not kernel[0] > 0 or abs(float(kernel.sum(dim=0)) - 1) > slack:
-        raise ValueError(f"kernel = {kernel.tolist()}; give weights >= 0 with sum 1, the one of lag 0 positive")
-    lag = torch.arange(T, device=kernel.device).unsqueeze(-1) - torch.arange(T, device=kernel.device)
-    inside = (lag >= 0) & (lag < len(kernel))
-    return torch.where(inside, kernel[lag.clamp(0, len(kernel) - 1)].log(), -math.inf)
