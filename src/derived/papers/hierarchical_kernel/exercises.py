@@ -144,10 +144,6 @@ def _changed(scores: layers.HierarchicalScores, x: torch.Tensor, name: str) -> t
         q = [a * a.shape[-1] ** 0.5 for a in q]
     elif name == "level 0 only":
         q, k, alpha = q[:1], k[:1], torch.ones_like(alpha[..., :1])
-    elif name == "equal weights":
-        alpha = torch.full_like(alpha, 1 / len(q))
-    elif name == "the root of alpha on one side only":
-        q, alpha = [a * alpha[..., l, None, None].sqrt() for l, a in enumerate(q)], torch.ones_like(alpha)
     return attention.attend_reference(q, k, one, alpha)
 
 
@@ -166,8 +162,7 @@ def _mutated(name: str = "", pooling: str = "average") -> Callable:
     return attend
 
 
-CHANGES = ("no mask", "the coarse row after the right one", "no scaling", "level 0 only", "equal weights")
-CHANGES += ("the root of alpha on one side only", "softmax before mixing")
+CHANGES = ("no mask", "the coarse row after the right one", "no scaling", "level 0 only", "softmax before mixing")
 layer_attention = Implement(
     (_looks_back, _does_not_know_the_future, _follows_its_scores),
     ranges(half=(2, 5), L=(2, 3), layer=(1, 999)),

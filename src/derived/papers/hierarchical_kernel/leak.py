@@ -121,22 +121,17 @@ CLAIMS = (
 def jacobian_maps(rows: pd.DataFrame) -> Figure:
     """|dY_i/dx_t| for several poolings; rows: pooling, i, t, size. Sizes below 100 eps are left empty: rounding."""
     names = list(dict.fromkeys(rows["pooling"]))
-    figure, axes = plt.subplots(1, len(names), figsize=(7.2, 2.9))
-    words = []
-    for ax, name in zip(axes, names, strict=True):
-        table = as_matrix(rows[rows["pooling"] == name], "size", "i", "t")
+    figure, axes = plt.subplots(1, len(names), figsize=(6.2, 3.2))
+    tables = [as_matrix(rows[rows["pooling"] == name], "size", "i", "t") for name in names]
+    for ax, name, table in zip(axes, names, tables, strict=True):
         seen = table > 100 * np.finfo(float).eps
         ax.imshow(np.log10(np.where(seen, table, np.nan)), cmap=SEQUENTIAL, vmin=-4, vmax=0.5)
         ax.plot([-0.5, len(table) - 0.5], [-0.5, len(table) - 0.5], color=RED, linewidth=1)
-        ahead = "see ahead" if np.triu(seen, 1).any() else "causal"
-        panel_label(ax, f"{POOLINGS[name].removeprefix('causal ')}: {ahead}")
+        panel_label(ax, f"{POOLINGS[name]}: {'sees ahead' if np.triu(seen, 1).any() else 'nothing ahead'}")
         ax.set(xticks=[], yticks=[], xlabel="token $t$")
-        words.append(f"{POOLINGS[name]} {np.triu(table, 1).max():.2g}")
     axes[0].set_ylabel("output $i$")
-    figure.set_label(
-        f"Jacobian of the layer, outputs by tokens, for {len(names)} ways to pool. Largest entry above the diagonal: "
-        f"{', '.join(words)}. Empty squares are zeros up to rounding."
-    )
+    words = (f"{POOLINGS[name]} {np.triu(table, 1).max():.2g}" for name, table in zip(names, tables, strict=True))
+    figure.set_label(f"Jacobian, outputs by tokens. Largest entry above the diagonal: {', '.join(words)}.")
     return figure
 
 

@@ -1,7 +1,5 @@
 """What the rows of trained networks say: accuracy at the end, paired gains, and whether training had come to its end."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from derived.lab import measure
@@ -25,29 +23,17 @@ def tuned_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     return at_end(rows).pivot(index="replicate", columns="kind", values="accuracy")
 
 
-def tuned_gain(over: str, kind: str = "hkt") -> Measure:
-    """Test accuracy of a kind less that of another at their own rates, paired by replicate."""
-    return lambda rows: mean(tuned_accuracy(rows).pipe(lambda found: found[kind] - found[over]))
+def gain(*over: str, kind: str = "hkt", trained: bool = True) -> Measure:
+    """Test accuracy of a kind less that of others at their own rates, paired by replicate and judged jointly: the least.
 
-
-def least_gain(over: Sequence[str], kind: str = "hkt") -> Measure:
-    """Of the paired gains over several kinds, judged jointly, the least."""
+    Before it is ``trained``, though the others are, a kind is a control.
+    """
 
     def least(rows: pd.DataFrame) -> Estimate:
         found = tuned_accuracy(rows)
-        return lowest([mean(found[kind] - found[each], 1 - (1 - LEVEL) / len(over)) for each in over])
-
-    return least
-
-
-def untrained_gain(*over: str) -> Measure:
-    """Test accuracy of HKT before training less that of others after it, judged jointly, the least: a control."""
-
-    def least(rows: pd.DataFrame) -> Estimate:
-        untrained = measure.chosen(rows, "stage == 'test' and step == 0 and kind == 'hkt'").set_index("replicate")
-        trained = tuned_accuracy(rows)
-        level = 1 - (1 - LEVEL) / len(over)
-        return lowest([mean(untrained["accuracy"] - trained[each], level) for each in over])
+        first = measure.chosen(rows, "stage == 'test' and step == 0").query("kind == @kind").set_index("replicate")
+        mine = found[kind] if trained else first["accuracy"]
+        return lowest([mean(mine - found[each], 1 - (1 - LEVEL) / len(over)) for each in over])
 
     return least
 
@@ -86,16 +72,12 @@ def reached(course: pd.DataFrame) -> int:
     return int(enough.iloc[0]) if len(enough) else int(2 * steps.iloc[-1] - steps.iloc[-2])
 
 
-def steps_saved(over: str, kind: str = "hkt") -> Measure:
-    """Steps to ENOUGH of another kind less those of this one, paired by replicate."""
-    return lambda rows: mean(steps_to_enough(rows).pipe(lambda found: found[over] - found[kind]))
-
-
-def steps_never(over: str) -> Measure:
-    """The same for a network that is not trained, and never gets there: a control."""
+def steps_saved(over: str, kind: str = "") -> Measure:
+    """Steps to ENOUGH of another kind less those of this one, paired by replicate; of none that is never right enough,
+    a control, if no kind is named."""
 
     def saved(rows: pd.DataFrame) -> Estimate:
-        steps = measure.chosen(rows, "stage == 'test'")["step"]
-        return mean(steps_to_enough(rows)[over] - (steps.max() + 1))
+        found = steps_to_enough(rows)
+        return mean(found[over] - (found[kind] if kind else 1 + rows["step"].max()))
 
     return saved

@@ -17,12 +17,6 @@ from .data.shallow import ShallowPredictor, operator_law
 RANGES = {"LRA": (500, 2000), "T = 512": (100, 513), "short": (8, 25)}
 
 
-def law_of(name: str) -> ListOps:
-    """The generator of a range of lengths."""
-    low, high = RANGES[name]
-    return ListOps(min_length=low, max_length=high)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rules(Experiment):
     """Accuracy of shallow predictors. Rows: range, rule, trees, right.
@@ -42,7 +36,8 @@ class Rules(Experiment):
         return [{"range": name} for name in RANGES]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        name, law = condition["range"], law_of(condition["range"])
+        name, (low, high) = condition["range"], RANGES[condition["range"]]
+        law = ListOps(min_length=low, max_length=high)
         train = law.sample(self.trees, stream(seed, "rules", name, "law"))
         counts = np.zeros((4, 10), dtype=int)  # root operator by label
         np.add.at(counts, ((train.tokens[:, 0] - OPEN).numpy(), train.labels.numpy()), 1)

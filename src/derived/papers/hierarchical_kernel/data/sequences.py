@@ -20,10 +20,6 @@ class Sequences(NamedTuple):
     lengths: Tensor  # (num,) int64
     labels: Tensor  # (num,) int64
 
-    def to(self, device: torch.device | str) -> "Sequences":
-        """The same on a device."""
-        return Sequences(*(each.to(device) for each in self))
-
 
 class Data(NamedTuple):
     """Labelled sequences, one set per network."""

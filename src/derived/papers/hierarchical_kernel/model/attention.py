@@ -177,11 +177,7 @@ def _attend_tile(q: Sequence[Tensor], k: Sequence[Tensor], v: Tensor, start: int
     for l in range(1, len(q)):  # += alpha_l U_l S^(l) U_l^T, from the few coarse rows that the tile meets
         first, past = start >> l, ((stop - 1) >> l) + 1
         wide = repeated(q[l][..., first:past, :] @ k[l][..., :past, :].mT, l, -1, stop)
-        skip = start - (first << l)
-        if skip or (stop - start) % 2**l:
-            S += repeated(wide, l, -2, stop - start, skip)
-        else:  # each coarse row meets all of its queries: no second copy of the tile
-            S.unflatten(-2, (-1, 2**l)).add_(wide.unsqueeze(-2))
+        S += repeated(wide, l, -2, stop - start, start - (first << l))
     future = torch.ones(stop - start, stop - start, dtype=torch.bool, device=v.device).triu(1)
     S[..., start:].masked_fill_(future, -math.inf)
     return torch.softmax(S, dim=-1) @ v[..., :stop, :]
