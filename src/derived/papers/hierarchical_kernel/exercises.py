@@ -198,7 +198,6 @@ def _accuses_no_causal_layer(answer, half, seed):
     """`hkt-causal`, and changes of the layer that lose something else."""
     causal = {name or "the layer itself": _of_scores(seed, name) for name in ("", "no scaling", "level 0 only")}
     causal["running sums, times a thousand"] = lambda x: 1000 * x.cumsum(dim=0)
-    causal["nothing but zeros"] = lambda x: 0 * x
     accused = [name for name, layer in causal.items() if call(answer, layer=layer, T=2 * half, d=4)]
     return f"a causal layer is accused: {accused[0]}" if accused else None
 
@@ -222,7 +221,6 @@ leaks = Implement(
         "the first row alone": _moving(lambda T: slice(0, 1), lambda T: slice(1, T)),
         "the last token alone": _moving(lambda T: slice(0, T - 2), lambda T: slice(T - 1, T)),
         "its own token counts as the future": _moving(lambda T: slice(0, T), lambda T: slice(T - 1, T)),
-        "no": lambda layer, T, d: False,
     },
 )
 

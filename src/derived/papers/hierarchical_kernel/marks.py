@@ -41,7 +41,9 @@ def brackets(symbols: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def arms(tasks: Mapping[str, pd.DataFrame], rules: Mapping[str, Mapping[str, str]], longer: pd.DataFrame) -> Figure:
+def arms(
+    tasks: Mapping[str, pd.DataFrame], rules: Mapping[str, Mapping[str, str]], longer: pd.DataFrame | None = None
+) -> Figure:
     """Per cent right of each kind of attention on each task, with shallow rules as lines.
 
     ``tasks`` has the rows of a ``Compared`` by the title of their panel, ``rules`` by the same title the columns of
@@ -55,7 +57,7 @@ def arms(tasks: Mapping[str, pd.DataFrame], rules: Mapping[str, Mapping[str, str
             value, reach = mean_and_reach(right[kind])
             ax.errorbar(value, place, xerr=reach, fmt="o", color=KIND_COLOURS[kind], elinewidth=1.2)
             words.append(f"{title}, {name} {value:.1f}")
-        if number == 1:
+        if number == 1 and longer is not None:
             value, reach = mean_and_reach(100 * tuned_accuracy(longer)["plain"])
             ax.errorbar(value, 0.28, xerr=reach, fmt="o", color=INK, markerfacecolor="none", elinewidth=1.2)
             beside(ax, value, 0.28, "longer", MUTED, (8, -3), fontsize=8)
@@ -63,10 +65,10 @@ def arms(tasks: Mapping[str, pd.DataFrame], rules: Mapping[str, Mapping[str, str
         for column, name in rules[title].items():
             known = 100 * at_end(rows)[column].mean()
             ax.axvline(known, **DASHED)
-            style = {"rotation": 90, "va": "bottom", "ha": "right", "fontsize": 8, "color": MUTED}
-            ax.annotate(name, (known, len(NAMES) - 0.6), (-2, 0), textcoords="offset points", **style)
+            beside(ax, known, -0.55, name, MUTED, (3, 0), rotation=90, va="top", ha="left", fontsize=8)
             words.append(f"{title}, rule {name} {known:.1f}")
         panel_label(ax, title)
+        ax.margins(x=0.1)
         ax.set(xlabel="% right", ylim=(len(NAMES) - 0.5, -0.6))
     axes[0].set(yticks=range(len(NAMES)), yticklabels=NAMES.values())
     figure.set_label(f"Per cent right at the end of training, three panels. {'; '.join(words)}.")

@@ -93,10 +93,7 @@ class EqualWork(TunedListOps):
     rates: tuple[float, ...] = (2.5e-3, 4e-3)
     longer: float = 1.34
 
-    tiers: ClassVar = {
-        "ci": TunedListOps.tiers["ci"] | {"rates": (4e-3,), "steps": 30},
-        "cpu": TunedListOps.tiers["cpu"],
-    }
+    tiers: ClassVar = TunedListOps.tiers | {"ci": TunedListOps.tiers["ci"] | {"rates": (4e-3,), "steps": 30}}
     label: ClassVar = "equal work"
     weights: ClassVar = 7
 
