@@ -74,6 +74,7 @@ def pyramid(
     every level has T rows, by the same taps 2^(l-1) rows apart: row 2^l j is row j of the pyramid. ValueError for an
     unknown pooling and for weights that do not fit it. [ours]
 
+    >>> import torch
     >>> [rows.flatten().tolist() for rows in pyramid(torch.tensor([[2.0], [4.0], [6.0], [8.0]]), 2)]
     [[2.0, 4.0, 6.0, 8.0], [1.0, 5.0]]
     """
