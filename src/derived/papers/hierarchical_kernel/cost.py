@@ -19,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from derived.lab.claims import RECORDED, reported
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import Measure
-from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, beside
+from derived.lab.plot import BLUE, DASHED, GREEN, INK, ORANGE, beside, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate, mean
 
@@ -163,6 +163,7 @@ def cost_bars(seconds: dict[str, pd.DataFrame]) -> Figure:
         ax.barh(place, value, xerr=reach or None, color=color, height=0.62, error_kw={"ecolor": INK, "elinewidth": 1})
         beside(ax, value + reach, place, f"{value:.2f}", INK, (5, 0))
     ax.axvline(1, **DASHED)
+    panel_label(ax, "Entries grow by 1.31, seconds by three")
     ax.set(yticks=range(len(bars)), yticklabels=[label for label, *_ in bars], ylim=(len(bars) - 0.5, -0.6))
     ax.set(xlabel="three levels over one", xlim=(0, 5))
     words = "; ".join(f"{label.splitlines()[0]} {value:.2f}" for label, value, _, _ in bars)

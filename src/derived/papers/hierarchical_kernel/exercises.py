@@ -52,12 +52,8 @@ def _two_vectors(generator: torch.Generator) -> dict:
     return {"q": q, "k": k}
 
 
-def _lengths(q, k):
-    return np.linalg.norm(q) * np.linalg.norm(k)
-
-
-def _both(q, k, size):
-    return (np.dot(q, k) + np.array([-1, 1]) * size) / 2
+def _both(q, k):
+    return (np.dot(q, k) + np.array([-1, 1]) * np.linalg.norm(q) * np.linalg.norm(k)) / 2
 
 
 inertia = Derive(
@@ -65,9 +61,9 @@ inertia = Derive(
     _two_vectors,
     digits=3,
     mistakes={
-        "that is for q k^T plus k q^T, without the half": lambda q, k: 2 * _both(q, k, _lengths(q, k)),
+        "that is for q k^T plus k q^T, without the half": lambda q, k: 2 * _both(q, k),
         "those are the eigenvalues of q k^T": lambda q, k: np.sort([0.0, np.dot(q, k)]),
-        "the smaller one first": lambda q, k: _both(q, k, _lengths(q, k))[::-1],
+        "the smaller one first": lambda q, k: _both(q, k)[::-1],
     },
 )
 
@@ -174,8 +170,7 @@ layer_attention = Implement(
 
 def _of_scores(seed: int, name: str = "", pooling: str = "average") -> Callable:
     """The layer of the chapter with one change, as a function of tokens (T, 4)."""
-    options = {"levels": 2, "pooling": pooling, "seed": seed, "dtype": torch.float64}
-    scores = layers.HierarchicalScores(4, **options)
+    scores = layers.HierarchicalScores(4, levels=2, pooling=pooling, seed=seed, dtype=torch.float64)
 
     def layer(x):
         return _changed(scores, x[None], name)[0, 0] @ x
@@ -220,7 +215,6 @@ leaks = Implement(
     mistakes={
         "the first row alone": _moving(lambda T: slice(0, 1), lambda T: slice(1, T)),
         "the last token alone": _moving(lambda T: slice(0, T - 2), lambda T: slice(T - 1, T)),
-        "its own token counts as the future": _moving(lambda T: slice(0, T), lambda T: slice(T - 1, T)),
     },
 )
 

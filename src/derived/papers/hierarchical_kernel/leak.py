@@ -147,6 +147,7 @@ def leak(rows: pd.DataFrame) -> Figure:
         words.append(f"{kind} {(part['loss'] - chance).mean():+.3f}, accuracy {part['accuracy'].mean():.2f}")
     below = float(rows.loc[rows["kind"] == "hkt-block", "loss"].mean())
     ax.axhline(chance, **THEORY)
+    panel_label(ax, "Only the layer whose summaries look ahead beats chance")
     beside(ax, -0.45, chance, "chance: nobody can do better", INK, (0, 9))
     ax.annotate("", (2.4, below), (2.4, chance), arrowprops={"arrowstyle": "<->", "color": RED, "linewidth": 1.4})
     beside(ax, 2.4, (below + chance) / 2, f"{chance - below:.2f} nats", RED, (5, 0))
