@@ -231,6 +231,8 @@ def test_the_depth_2_rule_reads_one_list_deeper():
     one, rows = trained.EqualWork.at("tiny"), stack([small_tuned().task(stream(5, "law"), 400)])
     shares = [float(one.by_depth(depth, rows, rows)[0]) for depth in (1, 2, 8)]
     assert shares[0] < shares[1] < shares[2] == 1
+    found = {name: float(each[0]) for name, each in one.rules(rows, rows).items()}
+    assert (found["rule"], found["deep"]) == (shares[0], shares[1])
 
 
 def courses(**first: list[int]) -> pd.DataFrame:
