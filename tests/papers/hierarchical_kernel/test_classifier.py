@@ -90,6 +90,9 @@ def test_variants_share_what_they_have_in_common():
     found = {kind: model(s, n) for kind, model in models.items()}
     torch.testing.assert_close(found["conv-qk"], found["plain"], rtol=0, atol=TOLERANCE)
     torch.testing.assert_close(found["hkt"], found["hkt-average"], rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(found["hkt"], found["hkt-fixed"], rtol=0, atol=TOLERANCE)
+    for kind, trains in (("hkt", True), ("hkt-fixed", False)):
+        assert [block.attention.scores.a.requires_grad for block in models[kind].blocks] == [trains, trains]
     assert float((found["hkt"] - found["plain"]).detach().abs().max()) > 1e-3
     extra = {kind: models[kind].num_parameters() - models["plain"].num_parameters() for kind in ATTENTIONS}
     square, a = 2 * 8 * 8, 2 * 2 * 3  # of both blocks
@@ -100,6 +103,8 @@ def test_variants_share_what_they_have_in_common():
         "hkt": 8 * square + a,
         "hkt-average": 4 * square + a,
         "hkt-block": 4 * square + a,
+        "hkt-every": 8 * square + a,
+        "hkt-fixed": 8 * square + a,
     }
     assert models["hkt"].alphas().shape == (2, 2, 2, 3)
     assert models["plain"].alphas().shape == (2, 2, 2, 1)

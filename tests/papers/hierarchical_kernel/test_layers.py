@@ -1,15 +1,13 @@
-"""What the layer contains, its controls, and the weights that they share (HKT-6)."""
+"""What the layer contains, its rivals, and the weights that they share."""
 
 import math
 
 import pytest
 import torch
-from beartype import beartype
-from jaxtyping import jaxtyped
 from torch.nn.functional import conv1d, pad, scaled_dot_product_attention
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, attend_tables, mix, score_tables
+from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, attend_tables, mix
 from derived.papers.hierarchical_kernel.model.layers import (
     CausalDownsample,
     ConvQKAttention,
@@ -18,10 +16,6 @@ from derived.papers.hierarchical_kernel.model.layers import (
     PlainAttention,
 )
 from derived.papers.hierarchical_kernel.model.pyramid import (
-    POOLINGS,
-    block_average,
-    causal_average,
-    causal_convolution,
     num_rows,
     pyramid,
 )
@@ -59,7 +53,7 @@ def dependence(outputs, x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("impl", IMPLEMENTATIONS)
 def test_one_level_is_ordinary_attention(impl):
-    """`hkt-contains`: L = 1, and alpha = e_0 at any L, are ordinary attention, as torch computes it."""
+    """`hkt-strict`: L = 1, and alpha = e_0 at any L, are ordinary attention, as torch computes it."""
     d, heads, x = 6, 2, normal(1, 9, 6)
     one = HKTAttention(d, heads, 1, impl, **F64)
     peer = torch.nn.MultiheadAttention(d, heads, bias=False, batch_first=True, dtype=torch.float64)
@@ -116,34 +110,6 @@ def test_scores_against_loops():
     torch.testing.assert_close(mixed, S, rtol=0, atol=TOLERANCE)
 
 
-def test_order_of_the_coarse_levels_is_that_of_their_parameters():
-    """Level l's weights act on level l: exchanging those of levels 1 and 2 changes the scores."""
-    scores = shaken(HierarchicalScores(4, 1, 3, pooling="average", **F64))
-    x = normal(1, 8, 4)
-    before = scores(x)
-    order = [0, 2, 1]
-    with torch.no_grad():
-        for side in (scores.W_Q, scores.W_K):
-            copies = [side[l].clone() for l in order]
-            for parameter, copy in zip(side, copies, strict=True):
-                parameter.copy_(copy)
-    assert float((scores(x) - before).detach().abs().max()) > 0.1
-
-
-def test_weights_of_a_network_do_not_depend_on_its_neighbours_or_kind():
-    three, one = HKTAttention(4, 2, 2, num_networks=3, seed=5), HKTAttention(4, 2, 2, num_networks=1, seed=5)
-    for a, b in zip(three.parameters(), one.parameters(), strict=True):
-        torch.testing.assert_close(a[:1], b, rtol=0, atol=0)
-    wide = PlainAttention(4, 2, 2, num_networks=3, seed=5)
-    torch.testing.assert_close(wide.W_Q, torch.cat(list(three.scores.W_Q), dim=1), rtol=0, atol=0)
-    assert not torch.equal(three.W_V[0], three.W_V[1])
-    assert not torch.equal(HKTAttention(4, seed=6).W_V, HKTAttention(4, seed=5).W_V)
-    x = normal(3, 2, 8, 4, dtype=torch.float32)
-    moved = x.clone()
-    moved[1] += 1
-    torch.testing.assert_close(three(moved)[0], three(x)[0], rtol=0, atol=0)
-
-
 def test_controls_against_direct_formulas():
     """conv-QK: a causal convolution before W_Q and W_K alone; wide: width L d_k, scaled by its own width."""
     x = normal(1, 10, 4)
@@ -166,7 +132,7 @@ def test_controls_against_direct_formulas():
 
 
 @pytest.mark.parametrize("impl", ["reference", "fused", "tables"])
-@pytest.mark.parametrize("pooling", ["convolution", "average", "delayed"])
+@pytest.mark.parametrize("pooling", ["convolution", "average"])
 def test_a_short_prompt_and_padding_on_the_right_read_like_the_beginning_of_a_longer_text(pooling, impl):
     layer, x = HKTAttention(4, 2, 4, impl, pooling=pooling, **F64), normal(1, 3, 9, 4)
     whole = layer(x)
@@ -176,61 +142,6 @@ def test_a_short_prompt_and_padding_on_the_right_read_like_the_beginning_of_a_lo
         torch.testing.assert_close(layer(padded)[:, :, :T], whole[:, :, :T], rtol=0, atol=1e-12)
     on_the_left = layer(pad(x[:, :, :3], (0, 0, 6, 0)))[:, :, 6:]
     assert (on_the_left - whole[:, :, :3]).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(
-    "make", [*(("hkt", impl) for impl in IMPLEMENTATIONS), ("plain", 1), ("plain", 3), ("conv", 2)]
-)
-def test_padding_of_given_length_is_not_read(make, causal):
-    """Whether the layer looks ahead or not: rows of a padded text are those of the text alone, whatever pads it."""
-    kind, how = make
-    for pooling in POOLINGS if kind == "hkt" else ("",):
-        if kind == "hkt":
-            layer = HKTAttention(4, 2, 3, how, causal=causal, pooling=pooling, num_networks=2, **F64)
-        else:
-            layer = {"plain": PlainAttention, "conv": ConvQKAttention}[kind](
-                4, 2, how, causal=causal, num_networks=2, **F64
-            )
-        layer, lengths = shaken(layer), torch.tensor([150, 1, 6])
-        x = normal(2, 3, 150, 4).requires_grad_()
-        filled = torch.where(torch.arange(150).view(-1, 1) < lengths.view(-1, 1, 1), x, math.nan)
-        for given in (lengths, lengths.expand(2, 3)):
-            found = layer(filled, given)
-            for text, n in enumerate(lengths.tolist()):
-                torch.testing.assert_close(found[:, text, :n], layer(x[:, text, :n]), rtol=0, atol=1e-11)
-            assert bool(found.isfinite().all())
-        assert causal or float((layer(x) - found).detach()[:, 1, 0].abs().max()) > 1e-3  # untold, it reads the padding
-        (gradient,) = torch.autograd.grad(layer(x, lengths).sum(), x)
-        assert not gradient[:, 1, 1:].any()
-        assert gradient[:, 1, 0].all()
-
-
-@pytest.mark.parametrize("wrong", [0, 6])
-def test_a_text_has_a_token_and_no_more_than_are_given(wrong):
-    for layer in (HKTAttention(4, causal=False), ConvQKAttention(4, causal=False)):
-        with pytest.raises(ValueError, match=rf"lengths\[1\] = {wrong}; give a number from 1 to 5"):
-            layer(torch.ones(1, 2, 5, 4), torch.tensor([5, wrong]))
-        with pytest.raises(ValueError, match=r"lengths has shape \(3,\); give one for each text, \(2,\)"):
-            layer(torch.ones(1, 2, 5, 4), torch.tensor([5, 5, 5]))
-
-
-def test_layers_of_a_stack_differ_by_their_names():
-    one, again, other = (HKTAttention(4, layer=name) for name in ("block 1", "block 1", "block 2"))
-    pairs = [*zip(one.parameters(), again.parameters(), other.parameters(), strict=True)]
-    assert all(torch.equal(a, b) for a, b, _ in pairs)
-    drawn = [(a, c) for a, _, c in pairs if a.detach().std() > 0.2 and a.shape[-1] == 4 and a.ndim == 3]
-    assert len(drawn) >= 8
-    assert not any(torch.equal(a, c) for a, c in drawn)
-
-
-def test_initial_weights():
-    layer = HKTAttention(64, 2, 3, num_networks=4, alpha0=0.8)
-    for W in (*layer.scores.W_Q, *layer.scores.W_K, layer.W_V, layer.W_O):
-        assert abs(float(W.detach().square().mean()) * 64 - 1) < 4 * math.sqrt(2 / W.numel())
-    torch.testing.assert_close(layer.scores.alpha()[0, 0].detach(), torch.tensor([0.8, 0.1, 0.1]), rtol=1e-6, atol=0)
-    torch.testing.assert_close(HKTAttention(4).scores.alpha(), torch.full((1, 1, 3), 1 / 3), rtol=1e-6, atol=0)
-    assert HKTAttention(4, levels=1, alpha0=0.5).scores.alpha().item() == 1
 
 
 @pytest.mark.parametrize(
@@ -264,23 +175,44 @@ def test_bad_arguments_are_named(call, message):
         call()
 
 
-@pytest.mark.parametrize("T", [5, 6, 7, 9, 100])
-def test_length_need_not_be_a_power_of_two(T):
-    layer = shaken(HKTAttention(4, 2, 3, **F64))
-    x = normal(1, T, 4)
-    whole = layer(pad(x, (0, 0, 0, 128 - T)))[:, :T]  # longer by padding, which no earlier row reads
-    torch.testing.assert_close(layer(x), whole, rtol=0, atol=TOLERANCE)
+@pytest.mark.parametrize("kernel", [2, 3])
+def test_without_stride_rows_at_the_blocks_are_those_of_the_pyramid(kernel):
+    """Row 2^l j of level l is row j with stride; every row is causal; the mixture is that of full tables, by loops."""
+    with_, without = (HierarchicalScores(4, 2, 3, kernel=kernel, stride=s, **F64) for s in (True, False))
+    shaken(with_)
+    without.load_state_dict(with_.state_dict())
+    x = normal(1, 11, 4)
+    coarse, dense = with_.pyramid(x), without.pyramid(x)
+    for l in range(3):
+        torch.testing.assert_close(dense[l][:, :: 2**l], coarse[l], rtol=0, atol=TOLERANCE)
+        assert dense[l].shape == x.shape
+        weight = without.downsample[l - 1].weight[0] if l else None
+        for i in (0, 3, 10) if l else ():
+            taps = [(m, i - 2 ** (l - 1) * m) for m in range(kernel)]
+            slow = sum(weight[:, kernel - 1 - m] @ dense[l - 1][0, row] for m, row in taps if row >= 0)
+            torch.testing.assert_close(dense[l][0, i], slow, rtol=0, atol=TOLERANCE)
+    tables, alpha = without.tables(x), without.alpha()[0]
+    slow = sum(alpha[:, l, None, None] * table[0] for l, table in enumerate(tables))
+    torch.testing.assert_close(without(x)[0], slow, rtol=0, atol=TOLERANCE)
+    layers = [
+        shaken(HKTAttention(4, 2, 3, impl, kernel=kernel, stride=False, **F64)) for impl in ("reference", "fused")
+    ]
+    torch.testing.assert_close(*(layer(x) for layer in layers), rtol=0, atol=TOLERANCE)
+    assert float(dependence(lambda z: layers[1](z[None])[0], x[0]).triu(1).max()) == 0
 
 
-def test_annotations_are_true():
-    checked = jaxtyped(typechecker=beartype)
-    x = normal(2, 3, 9, 4)
-    for halve in (causal_average, block_average):
-        checked(halve)(x)
-    checked(causal_convolution)(x, normal(2, 5, 3, 4))
-    q, k, v, alpha = features(9, 3)
-    for attend in IMPLEMENTATIONS.values():
-        checked(attend)(q, k, v, alpha)
-    checked(mix)(score_tables(q, k), alpha)
-    layer = HKTAttention(4, 2, num_networks=2, **F64)
-    assert checked(type(layer).forward)(layer, x).shape == x.shape
+@pytest.mark.parametrize("pooling", ["average", "block"])
+def test_no_stride_is_for_convolutions(pooling):
+    with pytest.raises(ValueError, match="only 'convolution' has this form"):
+        HKTAttention(4, pooling=pooling, stride=False, **F64)(normal(1, 5, 4))
+    with pytest.raises(ValueError, match="impl = 'tables' without stride"):
+        HKTAttention(4, impl="tables", stride=False)
+
+
+def test_gradients_of_tokens_that_do_not_lie_in_a_row():
+    """Of a transposed view, which no kernel may read as if it were contiguous."""
+    layer, x = shaken(HKTAttention(4, 2, 3, **F64)), normal(1, 4, 9)
+    strided, plain = (each.requires_grad_() for each in (x.clone(), x.mT.contiguous()))
+    layer(strided.mT).square().sum().backward()
+    layer(plain).square().sum().backward()
+    torch.testing.assert_close(strided.grad.mT, plain.grad, rtol=0, atol=TOLERANCE)

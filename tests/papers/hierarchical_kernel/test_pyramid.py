@@ -7,7 +7,7 @@ from torch.nn.functional import conv1d, pad
 
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.model.layers import CausalDownsample, HKTAttention
-from derived.papers.hierarchical_kernel.model.pyramid import causal_average, pyramid, row_index
+from derived.papers.hierarchical_kernel.model.pyramid import causal_average, pyramid
 
 examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
 EPS = torch.finfo(torch.float64).eps
@@ -23,7 +23,7 @@ def normal(*shape: int, name: str = "x", dtype: torch.dtype = torch.float64) -> 
 @examples
 @given(st.integers(1, 23), st.integers(1, 4), st.integers(2, 4))
 def test_convolution_pyramid_against_conv1d_and_loops(T, levels, kernel):
-    """ceil(T / 2^l) rows; row j is the sum over taps, as torch's own strided convolution and as plain loops say."""
+    """`hkt-pyramid`: ceil(T / 2^l) rows; row j is the sum over taps, as torch's convolution and loops say."""
     if 2 ** (levels - 1) > T:
         return
     x, weights = normal(1, T, 3), [normal(1, 3, kernel, 3, name=f"w{l}") for l in range(levels - 1)]
@@ -41,16 +41,12 @@ def test_convolution_pyramid_against_conv1d_and_loops(T, levels, kernel):
 
 def test_averages_are_means_of_the_tokens_they_stand_for():
     x = normal(13, 2)
-    average, block, delayed = (pyramid(x, 3, kind) for kind in ("average", "block", "delayed"))
+    average, block = (pyramid(x, 3, kind) for kind in ("average", "block"))
     for j in range(1, 4):
         torch.testing.assert_close(average[2][j], x[4 * j - 3 : 4 * j + 1].mean(dim=0), rtol=0, atol=8 * EPS)
     torch.testing.assert_close(average[2][0], x[0] / 4, rtol=0, atol=8 * EPS)  # zeros stand before the first token
     for j in range(3):
         torch.testing.assert_close(block[2][j], x[4 * j : 4 * j + 4].mean(dim=0), rtol=0, atol=8 * EPS)
-        torch.testing.assert_close(delayed[2][j + 1], block[2][j], rtol=0, atol=0)
-    assert [len(rows) for rows in delayed] == [13, 7, 4]
-    assert not delayed[1][0].any()
-    torch.testing.assert_close(row_index(13, 2, 1)[:5], torch.tensor([0, 0, 0, 1, 1]), rtol=0, atol=0)
 
 
 def test_frozen_average_is_the_convolution_it_starts_as():

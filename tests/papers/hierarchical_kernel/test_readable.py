@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 
 from derived.papers.hierarchical_kernel import explorer
-from derived.papers.hierarchical_kernel.layer import score_pyramid
-from derived.papers.hierarchical_kernel.model import readable
 from derived.papers.hierarchical_kernel.model.pyramid import num_rows
 from derived.papers.hierarchical_kernel.model.readable import readable_columns
 
@@ -26,15 +24,6 @@ def test_the_readable_layer_is_the_mixture_of_its_tables():
     assert (np.triu(attention, 1) == 0).all()
 
 
-def test_readable_features_know_kind_and_depth():
-    x = readable.readable_features(SYMBOLS)
-    assert (x.sum(dim=1) == 2).all()
-    assert x[0].argmax() == 1  # [MAX
-    depths = x[:, len(readable.KINDS) :].argmax(dim=1) + 1
-    assert depths.tolist() == [1, 1, 1, 2, 2, 2, 2, 1, 1]
-    assert num_rows(len(SYMBOLS), 1) == 5
-
-
 def test_each_token_knows_where_its_innermost_list_begins():
     figure = explorer.score_explorer(pd.DataFrame(readable_columns(SYMBOLS, 4, 0.75)), SYMBOLS)
     assert figure.layout.meta["given"]["opens"] == [0, 0, 0, 3, 3, 3, 3, 0, 0]
@@ -52,8 +41,3 @@ def test_the_explorer_has_a_slider_for_each_coarse_level_and_for_the_query():
     assert [step.label for step in query.steps] == list(map(str, range(len(SYMBOLS))))
     assert [len(table) for table in figure.layout.meta["given"]["tables"]] == [num_rows(9, level) for level in range(4)]
     assert len(figure.to_json()) < 100_000
-
-
-def test_the_figure_of_score_tables_says_their_sizes(words_of):
-    rows = pd.DataFrame(readable_columns(SYMBOLS, 3, 0.5))
-    assert "with 9, 5, 3 rows" in words_of(score_pyramid(rows, SYMBOLS))

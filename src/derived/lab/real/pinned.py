@@ -73,7 +73,7 @@ PACKAGES = (
         offer="default",
         licence="MIT",
         what="ALBERT on reactions: twelve passes through one shared layer; a head that maps atoms; test reactions",
-        chapters=("sinkhorn", "hierarchical_kernel"),
+        chapters=("sinkhorn",),
     ),
     Package(
         name="sapiens",
@@ -82,7 +82,7 @@ PACKAGES = (
         offer="default",
         licence="MIT",
         what="two RoBERTas on antibodies, heavy and light chain, four layers",
-        chapters=("geometric_tax", "hierarchical_kernel"),
+        chapters=("geometric_tax",),
     ),
     Package(
         name="faker",
@@ -120,7 +120,7 @@ PACKAGES = (
         offer="default",
         licence="BSD-3-Clause",
         what="germline genes of antibodies and T-cell receptors, as IMGT aligns them",
-        chapters=("geometric_tax", "hierarchical_kernel"),
+        chapters=("geometric_tax",),
         keep=("anarci/germlines.py", "*LICENCE*"),
     ),
     Package(
@@ -153,7 +153,7 @@ PACKAGES = (
         offer="optional",
         licence="Expat",
         what="60,000 + 10,000 pictures of clothes, 28 x 28",
-        chapters=("hierarchical_kernel", "signal_propagation"),
+        chapters=("signal_propagation",),
     ),
     Package(
         name="stdlib",

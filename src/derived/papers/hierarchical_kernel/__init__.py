@@ -1,7 +1,8 @@
 """Hierarchical Kernel Transformer (Cirrincione 2026): attention whose scores are a convex mixture of resolutions.
 
-Read ``model/layers.py`` first: the layer and its rivals, over the summaries of ``model/pyramid.py``. What is proved of
-them is computed in ``model/theory.py``.
+Read ``reference.py`` first (the layer in plain Python), then ``model/layers.py``: the layer and its rivals, over the
+summaries of ``model/pyramid.py``. What is proved of them is computed in ``model/theory.py``; ``trained.py`` compares
+them.
 
 >>> import torch
 >>> from derived.papers import hierarchical_kernel as hkt
@@ -24,15 +25,7 @@ __getattr__, __dir__, __all__ = face.attach(
         "data.listops": ["ListOps", "evaluate_tokens", "from_text"],
         "data.shallow": ["ShallowPredictor"],
         "model.classifier": ["SequenceClassifier"],
-        "model.information": [
-            "LatentMixture",
-            "excess_kurtosis_by_level",
-            "gaussian_mutual_information",
-            "information_budget",
-            "mardia_kurtosis",
-            "negentropy",
-        ],
         "model.layers": ["CausalDownsample", "ConvQKAttention", "HKTAttention", "HierarchicalScores"],
-        "model.theory": ["attention_flops", "psd_defect", "symmetric_antisymmetric"],
+        "model.theory": ["attention_flops", "symmetric_antisymmetric"],
     },
 )

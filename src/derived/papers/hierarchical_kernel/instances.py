@@ -1,14 +1,10 @@
-"""Random instances and their rounding, for check cells and experiments.
-
-eps   finfo(dtype).eps, twice the unit roundoff; a sum of n products is right to n eps times the sum of their moduli
-"""
+"""Random instances and their rounding, for check cells and experiments."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from .model.attention import mix, score_tables
 from .model.layers import HKTAttention
 
 
@@ -30,14 +26,3 @@ def random_layers(num: int, d: int, heads: int, levels: int, *, generator: torch
 def worst_entry(gap: Tensor) -> Tensor:
     """The largest entry in absolute value of each instance: (instances, ...) -> (instances,)."""
     return gap.abs().flatten(1).amax(dim=1)
-
-
-def score_rounding(q: Sequence[Tensor], k: Sequence[Tensor], alpha: Tensor) -> Tensor:
-    """How far a mixed score may be from its exact value: (L d_k + L + 10) eps times the sum of its absolute terms.
-
-    A term is alpha_l q k / sqrt(d_k): L d_k products are added, each after at most ten roundings of its factors and of
-    the argument of the exponential. Returns the largest over the entries of each instance.
-    """
-    absolute = score_tables([a.abs() for a in q], [b.abs() for b in k])
-    size = worst_entry(mix(absolute, alpha))
-    return (len(q) * q[0].shape[-1] + len(q) + 10) * torch.finfo(size.dtype).eps * size

@@ -1,9 +1,8 @@
-"""What the figures and tables share: kinds of attention and of summaries by name and colour, and rows as a matrix.
+"""What the figures share: kinds of attention and of summaries by name and colour, rows as a matrix, the trained kinds.
 
 mark                   meaning
 line in INK            theory; dashed: a reference
-filled, open marker    recorded, live; bars are 99.9 % intervals over replicates
-sequential colours     a swept parameter, or a level
+bars                   99.9 % intervals over networks
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from derived.lab.plot import BLUE, DASHED, INK, MUTED, ORANGE, RED, SKY, largest, mean_and_reach, plain_log
+from derived.lab.plot import BLUE, DASHED, INK, MUTED, ORANGE, RED, SKY, beside, mean_and_reach, panel_label
 
-NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt": "HKT"}
-NAMES |= {"hkt-average": "frozen averages"}
-POOLINGS = {"convolution": "causal convolution", "average": "causal averages"}  # the summaries of a level
-POOLINGS |= {"block": "block means", "delayed": "completed blocks"}
-KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY}
-KIND_COLOURS |= {"hkt-block": RED}
+from .measures import at_end, tuned_accuracy
+
+NAMES = {"plain": "plain", "wide": "wide", "conv-qk": "conv-QK", "hkt-average": "frozen averages", "hkt": "HKT"}
+POOLINGS = {"convolution": "causal convolution", "average": "causal averages", "block": "block means"}
+KIND_COLOURS = {"plain": INK, "wide": MUTED, "conv-qk": ORANGE, "hkt": BLUE, "hkt-average": SKY, "hkt-block": RED}
 
 
 def as_matrix(rows: pd.DataFrame, value: str, index: str = "i", columns: str = "j") -> np.ndarray:
@@ -43,41 +41,35 @@ def brackets(symbols: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def arms_of(rows: pd.DataFrame) -> dict[str, str]:
-    """The arms of a comparison by name, in the order of all its tables and figures."""
-    return {kind: name for kind, name in NAMES.items() if (rows["kind"] == kind).any()}
+def arms(
+    tasks: Mapping[str, pd.DataFrame], rules: Mapping[str, Mapping[str, str]], longer: pd.DataFrame | None = None
+) -> Figure:
+    """Per cent right of each kind of attention on each task, with shallow rules as lines.
 
-
-def compared(rows: pd.DataFrame, rules: Mapping[str, str]) -> Figure:
-    """Validation accuracy of each arm by learning rate, and test accuracy at its best one against compute; rows of a
-    ``Compared``. ``rules`` names the columns with the accuracy of shallow rules, drawn as dashed lines."""
-    best = largest(rows)
-    tuning, curves = (best[best["stage"] == stage] for stage in ("validation", "test"))
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.3), sharey=True)
+    ``tasks`` has the rows of a ``Compared`` by the title of their panel, ``rules`` by the same title the columns of
+    shallow rules and their words. ``longer`` are rows of ``EqualWork``, drawn as a hollow mark in the second panel.
+    """
+    figure, axes = plt.subplots(1, len(tasks), figsize=(8.6, 3.1), sharey=True)
     words = []
-    for kind, name in arms_of(curves).items():
-        color = KIND_COLOURS[kind]
-        by_rate = tuning[tuning["kind"] == kind].groupby("rate")["accuracy"].mean()
-        axes[0].plot(by_rate.index, by_rate, "o-", color=color, markersize=3)
-        own = curves[curves["kind"] == kind]
-        by_flop = own.groupby("flop")["accuracy"].mean()
-        axes[1].plot(by_flop.index / 1e9, by_flop, color=color, label=name)
-        value, reach = mean_and_reach(own.loc[own["step"] == own["step"].max(), "accuracy"])
-        axes[1].errorbar(by_flop.index[-1] / 1e9, value, reach, fmt="o", color=color)
-        words.append(f"{name} {100 * value:.1f} % at rate {own['rate'].iloc[0]:g}")
-    known = {name: curves[column].mean() for column, name in rules.items()}
-    for name, right in known.items():
-        for ax in axes:
-            ax.axhline(right, **DASHED)
-        axes[0].annotate(name, (tuning["rate"].min(), right), fontsize=8, color=MUTED, va="bottom")
-    axes[0].set(xscale="log", xlabel="learning rate", ylabel="validation accuracy")
-    plain_log(axes[0].xaxis, sorted(tuning["rate"].unique()))
-    axes[1].set(xlabel=r"$10^9$ operations of training", ylabel="test accuracy")
-    axes[1].yaxis.set_tick_params(labelleft=True)
-    axes[1].legend(fontsize=7, loc="lower right")
-    figure.set_label(
-        "Accuracy by learning rate and, at the chosen rate, against compute. "
-        f"Test accuracy at the end: {', '.join(words)}; "
-        f"shallow rules: {', '.join(f'{name} {100 * right:.1f} %' for name, right in known.items())}."
-    )
+    for number, (ax, (title, rows)) in enumerate(zip(axes, tasks.items(), strict=True)):
+        right = 100 * tuned_accuracy(rows)
+        for place, (kind, name) in enumerate(NAMES.items()):
+            value, reach = mean_and_reach(right[kind])
+            ax.errorbar(value, place, xerr=reach, fmt="o", color=KIND_COLOURS[kind], elinewidth=1.2)
+            words.append(f"{title}, {name} {value:.1f}")
+        if number == 1 and longer is not None:
+            value, reach = mean_and_reach(100 * tuned_accuracy(longer)["plain"])
+            ax.errorbar(value, 0.28, xerr=reach, fmt="o", color=INK, markerfacecolor="none", elinewidth=1.2)
+            beside(ax, value, 0.28, "longer", MUTED, (8, -3), fontsize=8)
+            words.append(f"plain trained longer {value:.1f}")
+        for column, name in rules[title].items():
+            known = 100 * at_end(rows)[column].mean()
+            ax.axvline(known, **DASHED)
+            beside(ax, known, -0.55, name, MUTED, (3, 0), rotation=90, va="top", ha="left", fontsize=8)
+            words.append(f"{title}, rule {name} {known:.1f}")
+        panel_label(ax, title)
+        ax.margins(x=0.1)
+        ax.set(xlabel="% right", ylim=(len(NAMES) - 0.5, -0.6))
+    axes[0].set(yticks=range(len(NAMES)), yticklabels=NAMES.values())
+    figure.set_label(f"Per cent right at the end of training, three panels. {'; '.join(words)}.")
     return figure

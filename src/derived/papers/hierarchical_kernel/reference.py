@@ -75,14 +75,6 @@ def concatenated(levels, M, alpha):
     return queries, keys
 
 
-def entries(T, levels):
-    """Scores that all levels compute together, as a share of T^2."""
-    total, length = 0, T
-    for _ in range(levels):
-        total, length = total + length**2, math.ceil(length / 2)
-    return total / T**2
-
-
 def sees_the_future(X, M, alpha, summarise):
     """The pairs (i, t), t > i, for which output i changes with token t."""
     before, found = layer(X, M, alpha, summarise), []
@@ -91,12 +83,6 @@ def sees_the_future(X, M, alpha, summarise):
         after = layer(other, M, alpha, summarise)
         found += [(i, t) for i in range(t) if after[i] != before[i]]
     return found
-
-
-def split(S):
-    """The symmetric and the antisymmetric part of a square table."""
-    size = range(len(S))
-    return tuple([[(S[i][j] + sign * S[j][i]) / 2 for j in size] for i in size] for sign in (1, -1))
 
 
 def text_plot(x, curves, label=""):

@@ -1,4 +1,4 @@
-"""How arms are trained and compared: each at a learning rate of its own, every network on data of its own.
+"""How kinds of attention are trained and compared: each at a rate of its own, every network on data of its own.
 
 symbol     name     meaning                                                      axes
 s, n, y    data     symbols, lengths, labels of each network's set               as in ``data.sequences``
@@ -9,8 +9,10 @@ wide         ordinary attention, query/key width L d_k
 conv-qk      ordinary attention after one causal convolution of length 2^(L-1) on the input of queries and keys
 hkt          L levels with trainable downsampling
 hkt-average  L levels, downsampling frozen at averages
+hkt-every    hkt with a summary at each token, by the same taps
+hkt-fixed    hkt whose weights of the levels stay at their start
 
-Replicate r of each arm has the same data, the same order of items and the same initial values of all shared weights,
+Replicate r of each kind has the same data, the same order of items and the same initial values of all shared weights,
 so differences are paired; replicates share nothing.
 """
 
@@ -35,16 +37,15 @@ from derived.lab.rng import stream
 
 from .data.sequences import Data, stack
 from .model.classifier import SequenceClassifier
-from .model.information import excess_kurtosis, mardia_kurtosis
 from .model.layers import HKTAttention
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared(Experiment):
-    """Arms on one task. A subclass gives ``task``, ``shape`` and ``rules``.
+    """Kinds of attention on one task. A subclass gives ``task``, ``shape`` and ``rules``.
 
-    An arm's rate is the one of ``rates`` with the highest mean accuracy on validation data over ``tuning`` networks of
-    its own, trained for as many steps as all others.
+    A kind's rate is the one of ``rates`` with the highest mean accuracy on validation data over ``tuning`` networks of
+    its own, trained for as many steps as its others.
 
     Rows: kind, stage; "validation": rate, replicate, accuracy, loss; "test": rate, replicate, step, flop (of all matrix
     products of training a network so far), accuracy, loss, parameters, and what ``rules`` say; "level": replicate,
@@ -68,10 +69,12 @@ class Compared(Experiment):
 
     dtype: ClassVar = torch.float32
     label: ClassVar[str]  # of the random streams
+    weights: ClassVar[int] = 0  # added to the seed of the initial weights, so that a later run has others
     held: ClassVar[float] = 0.6  # the share of the steps at the full rate
     alpha_rate: ClassVar[float] = 10.0  # of the logits of the levels, in learning rates
     # widths of the feed-forward part, in widths: at these the last three have as many numbers as hkt
     feed_forward: ClassVar[Mapping[str, int]] = {"plain": 2, "hkt": 2, "wide": 4, "conv-qk": 4, "hkt-average": 4}
+    feed_forward |= {"hkt-every": 2, "hkt-fixed": 2}
 
     def task(self, generator: torch.Generator, num: int) -> Data:
         """``num`` labelled sequences without the axis of replicates."""
@@ -103,36 +106,55 @@ class Compared(Experiment):
             for name, num in draws.items()
         ]
 
+    def steps_of(self, kind: str) -> int:
+        """How long a kind of attention is trained."""
+        return self.steps
+
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         kind, places = condition["kind"], {"device": device, "dtype": dtype}
+        start = 1000 * (seed + self.weights)
         sets, tables = self.sets("validation", self.tuning, seed, device), []
         for rate in self.rates:
-            model = self.model(kind, self.tuning, seed=1000 * seed + 3, **places)  # the same start at every rate
-            self._train(model, sets[0], rate, stream(seed, f"{self.label} batches", "validation"))
-            loss, accuracy = evaluate(model, sets[1])
+            model = self.model(kind, self.tuning, seed=start + 3, **places)  # the same start at every rate
+            batches = stream(seed, f"{self.label} batches", "validation")
             index = {"stage": "validation", "rate": rate, "replicate": range(self.tuning)}
-            tables.append(rows(index, {"accuracy": accuracy, "loss": loss}))
-        best = pd.concat(tables).groupby("rate")["accuracy"].mean().idxmax()
-        model = self.model(kind, self.replicates, seed=1000 * seed + 2, **places)
+            tables.append(rows(index, self._validate(model, kind, sets, rate, batches)))
+        best = self._best(pd.concat(tables))
+        model = self.model(kind, self.replicates, seed=start + 2, **places)
         sets = self.sets("test", self.replicates, seed, device)
-        curve = self._curve(model, sets, best, stream(seed, f"{self.label} batches", "test"))
+        curve = self._curve(model, kind, sets, best, stream(seed, f"{self.label} batches", "test"))
         levels = levels_of(model, sets[1]).assign(stage="level")
         return pd.concat([*tables, curve.assign(parameters=float(model.num_parameters())), levels], ignore_index=True)
 
-    def _train(self, model: SequenceClassifier, data: Data, rate: float, generator, **watch) -> None:
-        schedule = {"steps": self.steps, "batch_size": self.batch_size, "lr": rate, "held": self.held}
+    def _validate(self, model, kind: str, sets: list[Data], rate: float, generator) -> dict[str, Tensor]:
+        """Trains at a rate; what is known of it on validation data."""
+        self._train(model, kind, sets[0], rate, generator)
+        loss, accuracy = evaluate(model, sets[1])
+        return {"accuracy": accuracy, "loss": loss}
+
+    def _best(self, tried: pd.DataFrame) -> float:
+        """The rate that validation data choose."""
+        return tried.groupby("rate")["accuracy"].mean().idxmax()
+
+    def _train(self, model: SequenceClassifier, kind: str, data: Data, rate: float, generator, **watch) -> None:
+        schedule = {"steps": self.steps_of(kind), "batch_size": self.batch_size, "lr": rate, "held": self.held}
         train(model, data, **schedule, alpha_rate=self.alpha_rate, generator=generator, **watch)
 
-    def _curve(self, model: SequenceClassifier, sets: list[Data], rate: float, generator) -> pd.DataFrame:
-        """Trains at a rate and judges on the way: the rows of stage "test"."""
-        every, found = self.steps // self.checks, {}
+    def _course(self, model, kind: str, sets: list[Data], rate: float, generator) -> dict[int, tuple[Tensor, Tensor]]:
+        """Trains at a rate; loss and accuracy on the way, by step."""
+        every, found = self.steps_of(kind) // self.checks, {}
 
         def check(step: int) -> None:
             if step % every == 0:
                 found[step] = evaluate(model, sets[1])
 
-        self._train(model, sets[0], rate, generator, watch=check)
-        check(self.steps)
+        self._train(model, kind, sets[0], rate, generator, watch=check)
+        check(self.steps_of(kind))
+        return found
+
+    def _curve(self, model: SequenceClassifier, kind: str, sets: list[Data], rate: float, generator) -> pd.DataFrame:
+        """Trains at a rate and judges on the way: the rows of stage "test"."""
+        found = self._course(model, kind, sets, rate, generator)
         loss, accuracy = (torch.stack(each, dim=-1) for each in zip(*found.values(), strict=True))
         index = {"stage": "test", "rate": rate, "replicate": range(self.replicates), "step": list(found)}
         columns = {"accuracy": accuracy, "loss": loss, "flop": self._flop(model, sets[0]) * torch.tensor(list(found))}
@@ -162,10 +184,24 @@ def levels_of(model: SequenceClassifier, data: Data) -> pd.DataFrame:
         for level, features in enumerate(levels):
             at = features[network, items, middle >> level].double()
             columns = {"kurtosis": excess_kurtosis(at.mT).mean(dim=-1), "variance": at.var(dim=1).mean(dim=-1)}
-            columns |= {"mardia": mardia_kurtosis(_free(at)).z, "alpha": alphas[:, level].double()}
+            columns |= {"mardia": mardia(_free(at)), "alpha": alphas[:, level].double()}
             tables.append(rows({"replicate": range(len(h)), "block": b, "level": level}, columns))
         h = torch.cat([block(part) for part in h.split(256, dim=1)], dim=1)  # all at once would be all score tables
     return pd.concat(tables, ignore_index=True)
+
+
+def excess_kurtosis(x: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
+    """m_4 / m_2^2 - 3 over the last axis, moments about the mean with divisor n."""
+    square = (x - x.mean(dim=-1, keepdim=True)).square()
+    return square.square().mean(dim=-1) / square.mean(dim=-1).square() - 3
+
+
+def mardia(X: Float[Tensor, "*batch n p"]) -> Float[Tensor, "*batch"]:
+    """Mardia's kurtosis, less its mean under normality, over its asymptotic deviation. [prior: Mardia 1970]"""
+    n, p = X.shape[-2:]
+    Q = torch.linalg.qr(X - X.mean(dim=-2, keepdim=True)).Q  # squared Mahalanobis distances are n |Q_i|^2
+    b = (n * Q.square().sum(dim=-1)).square().mean(dim=-1)
+    return (b - p * (p + 2) * (n - 1) / (n + 1)) / math.sqrt(8 * p * (p + 2) / n)
 
 
 def _free(at: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ tree(depth) = a uniform digit with probability 1 - branch, or always at max_dept
 1. The constants of Long Range Arena are branch 1/4, max_depth 10, max_args 10, 500 and 2000. [repo]
 """
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,23 +48,6 @@ def apply(operator: str, values: Sequence[int]) -> int:
         ordered, n = sorted(values), len(values)
         return (ordered[(n - 1) // 2] + ordered[n // 2]) // 2
     raise ValueError(f"operator {operator!r}; give one of {', '.join(OPERATORS)}")
-
-
-def evaluate(tree: Tree) -> int:
-    """The value of a tree, by recursion."""
-    return tree if isinstance(tree, int) else apply(tree[0], [evaluate(argument) for argument in tree[1]])
-
-
-def length(tree: Tree) -> int:
-    """The number of symbols."""
-    return 1 if isinstance(tree, int) else 2 + sum(length(argument) for argument in tree[1])
-
-
-def tokens(tree: Tree) -> list[int]:
-    """The codes of a tree in reading order."""
-    if isinstance(tree, int):
-        return [DIGIT + tree]
-    return [OPEN + OPERATORS.index(tree[0]), *(code for each in tree[1] for code in tokens(each)), CLOSE]
 
 
 def parse(codes: Sequence[int]) -> Tree:
@@ -109,39 +91,22 @@ def _without_padding(codes: Sequence[int]) -> list[int]:
 
 
 def evaluate_tokens(codes: Sequence[int]) -> int:
-    """The value of an expression given as codes, with one stack of values and no tree; 0 pads on the right.
+    """The value of an expression given as codes; 0 pads on the right.
 
     ValueError for unknown codes, operators without arguments and expressions that are not whole. [ours]
 
     >>> evaluate_tokens(from_text("[MAX 2 9 [MIN 4 7 ] ]"))
     9
     """
-    codes = _without_padding(codes)
-    values, marks = [], []  # marks: where the arguments of each open list begin, and its operator
-    for place, code in enumerate(codes):
-        if OPEN <= code < CLOSE:
-            marks.append((len(values), OPERATORS[code - OPEN]))
-        elif code == CLOSE:
-            if not marks:
-                raise ValueError(f"symbol {place} closes a list that was never opened; drop this ]")
-            start, operator = marks.pop()
-            values[start:] = [apply(operator, values[start:])]
-        elif DIGIT <= code < OPEN:
-            values.append(code - DIGIT)
-        else:
-            raise ValueError(f"symbol {place} has code {code}; give codes 1 to {CLOSE}, and 0 only after the end")
-    if marks or len(values) != 1:
-        raise ValueError(f"{len(marks)} open list(s) and {len(values)} value(s) at the end; give one whole expression")
-    return values[0]
+    return _value(parse(codes))
 
 
-def to_text(codes: Sequence[int]) -> str:
-    """Symbols between blanks, without padding: "[MAX 2 9 ]"."""
-    return " ".join(SYMBOLS[code] for code in _without_padding(codes))
+def _value(tree: Tree) -> int:
+    return tree if isinstance(tree, int) else apply(tree[0], [_value(argument) for argument in tree[1]])
 
 
 def from_text(text: str) -> list[int]:
-    """Codes of symbols between blanks, the inverse of ``to_text``; round brackets of the curried form are skipped.
+    """Codes of symbols between blanks, round brackets of the curried form are skipped.
 
     ValueError for an unknown symbol or an expression that is not whole. [repo: the text form]
 
@@ -196,26 +161,11 @@ class ListOps:
                 f"give a range that holds an integer and lengths up to {longest}"
             )
 
-    def sample_tree(self, generator: torch.Generator) -> Tree:
-        """One tree, by recursion and rejection: the definition, slow and obvious."""
-        draws = random.Random(int(torch.randint(2**62, (), generator=generator, device=generator.device)))
-        while True:
-            tree = self._tree(1, draws)
-            if self.min_length < length(tree) < self.max_length:
-                return tree
-
-    def _tree(self, depth: int, draws: random.Random) -> Tree:
-        if depth >= self.max_depth or draws.random() >= self.branch:
-            return draws.randrange(10)
-        num = draws.randint(2, self.max_args)
-        arguments = tuple(self._tree(depth + 1, draws) for _ in range(num))
-        return draws.choice(OPERATORS), arguments
-
     def sample(self, num: int, generator: torch.Generator) -> Sequences:
-        """``num`` labelled expressions of the same law, padded to max_length - 1; a whole batch of trees at a time.
+        """``num`` labelled expressions, padded to max_length - 1; a whole batch of trees at a time.
 
         Shapes are drawn first, generation by generation, and a tree is dropped as soon as its nodes exceed the range:
-        operators and digits do not depend on the shape, so the law is that of ``sample_tree``.
+        operators and digits do not depend on the shape, so the distribution is that of drawing trees one by one.
         """
         check_count("num", num)
         law = Law(self.max_depth, self.max_args, self.branch, self.min_length, self.max_length)

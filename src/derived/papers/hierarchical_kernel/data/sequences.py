@@ -9,7 +9,6 @@ y         labels     classes 0, 1, ...; or a symbol per token                   
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,22 +19,6 @@ class Sequences(NamedTuple):
     tokens: Tensor  # (num, T) int64
     lengths: Tensor  # (num,) int64
     labels: Tensor  # (num,) int64
-
-    def to(self, device: torch.device | str) -> "Sequences":
-        """The same on a device."""
-        return Sequences(*(each.to(device) for each in self))
-
-
-def encode_texts(texts: list[str], length: int, labels: Tensor) -> Sequences:
-    """The first ``length`` bytes of each text in UTF-8, padded with 0. Raises ValueError for an empty text or a NUL."""
-    rows = np.zeros((len(texts), length), dtype=np.uint8)
-    lengths = np.zeros(len(texts), dtype=np.int64)
-    for i, text in enumerate(texts):
-        data = np.frombuffer(text.encode()[:length], dtype=np.uint8)
-        if not len(data) or not data.all():
-            raise ValueError(f"text {i} is empty or holds a NUL, which is the padding; leave it out or replace it")
-        rows[i, : len(data)], lengths[i] = data, len(data)
-    return Sequences(torch.from_numpy(rows.astype(np.int64)), torch.from_numpy(lengths), labels)
 
 
 class Data(NamedTuple):

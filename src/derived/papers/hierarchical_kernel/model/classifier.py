@@ -23,20 +23,25 @@ from derived.lab.nets import Draws, layer_norm, linear
 
 from .layers import ConvQKAttention, HKTAttention, Implementation, PlainAttention
 
-AttentionKind = Literal["plain", "wide", "conv-qk", "hkt", "hkt-average", "hkt-block"]
-ATTENTIONS = ("plain", "wide", "conv-qk", "hkt", "hkt-average", "hkt-block")
-POOLING = {"hkt": "convolution", "hkt-average": "average", "hkt-block": "block"}
+AttentionKind = Literal["plain", "wide", "conv-qk", "hkt", "hkt-average", "hkt-block", "hkt-every", "hkt-fixed"]
+LEVELS = {"hkt": {}, "hkt-fixed": {}, "hkt-every": {"stride": False}}  # options of the kinds with levels
+LEVELS |= {"hkt-average": {"pooling": "average"}, "hkt-block": {"pooling": "block"}}
+ATTENTIONS = ("plain", "wide", "conv-qk", *LEVELS)
 
 
 def make_attention(kind: AttentionKind, width: int, heads: int, levels: int, **options) -> nn.Module:
     """The layer of a variant: all share the weights they have in common and read the same widths.
 
     "plain"; "wide": query/key width times L; "conv-qk": one causal convolution of length 2^(L-1) before queries and
-    keys; "hkt"; "hkt-average": its downsampling frozen at averages; "hkt-block": block pooling, which leaks. [ours]
+    keys; "hkt"; "hkt-average": its downsampling frozen at averages; "hkt-block": block pooling, which leaks;
+    "hkt-every": a summary at each token, without stride; "hkt-fixed": the weights of the levels stay at their start.
+    [ours]
     """
     check_choice("attention", kind, ATTENTIONS)
-    if kind in POOLING:
-        return HKTAttention(width, heads, levels, pooling=POOLING[kind], **options)
+    if kind in LEVELS:
+        layer = HKTAttention(width, heads, levels, **LEVELS[kind], **options)
+        layer.scores.a.requires_grad_(kind != "hkt-fixed")
+        return layer
     options = {name: value for name, value in options.items() if name not in ("impl", "alpha0")}
     if kind == "conv-qk":
         return ConvQKAttention(width, heads, 2 ** (levels - 1), **options)

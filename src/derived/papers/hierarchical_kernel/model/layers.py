@@ -7,7 +7,7 @@ W_Q^(l)         W_Q[l]          queries of level l                              
 W_K^(l)         W_K[l]          keys of level l                                                 (R, heads d_k, width)
 W_V, W_O        W_V, W_O        values (of level 0) and output                                  (R, width, width)
 a               a               logits of alpha = softmax(a), one set per head                  (R, heads, L)
-D_l             downsample      downsampling from level l - 1 to l, L - 1 of                    (R, d, kernel, d)
+C_l             downsample      downsampling from level l - 1 to l, L - 1 of                    (R, d, kernel, d)
 
 Weight ``name`` of network r comes from stream(seed, "weights", layer, name, r): layers of different kinds with one seed
 share every weight that they both have, and a network does not depend on how many stand beside it.
@@ -17,14 +17,14 @@ import math
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from derived.lab.checks import check_choice, check_count, check_within
 from derived.lab.nets import Draws, linear, merge_heads, split_heads
 
 from .attention import IMPLEMENTATIONS, attend_plain, mix, score_tables
-from .pyramid import POOLINGS, Pooling, causal_convolution, offset_of, pyramid
+from .pyramid import POOLINGS, Pooling, causal_convolution, pyramid
 
 Implementation = Literal["reference", "fused", "tables"]
 
@@ -43,25 +43,8 @@ def _check_tokens(x: Tensor, weight: Tensor, width: int) -> None:
         )
 
 
-def _without_padding(x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """x with zeros after each text's last token, and which keys are tokens, (*networks, *batch, 1, T).
-
-    ValueError unless each text has a length, from 1 to T.
-    """
-    if lengths is None:
-        return x, None
-    if lengths.shape not in (x.shape[1:-2], x.shape[:-2]):
-        given, texts, networks = (tuple(shape) for shape in (lengths.shape, x.shape[1:-2], x.shape[:-2]))
-        raise ValueError(
-            f"lengths has shape {given}; give one for each text, {texts}, or for each network's, {networks}"
-        )
-    check_within("lengths", lengths, 1, x.shape[-2])
-    real = torch.arange(x.shape[-2], device=x.device) < lengths.unsqueeze(-1)
-    return x.masked_fill(~real.unsqueeze(-1), 0), real.unsqueeze(-2)
-
-
 class CausalDownsample(nn.Module):
-    """D_l, a causal convolution of stride 2: y_j = sum_m W_m x_{2j - kernel + 1 + m}, with zeros before the first row.
+    """C_l, a causal convolution of stride 2: y_j = sum_m W_m x_{2j - kernel + 1 + m}, with zeros before the first row.
 
     (R, *batch, T, d) to (R, *batch, ceil(T / 2), d); row j reads rows up to 2j, so nothing leaks. ``weight`` (R, d,
     kernel, d) starts as the average, W_m = I / kernel, so that training starts from the frozen control. ``networks``
@@ -89,8 +72,8 @@ class HierarchicalScores(nn.Module):
     """S = sum_l alpha_l U_l S^(l) U_l^T with S^(l) = X^(l) M_l X^(l)T, M_l = W_Q^(l) W_K^(l)T / sqrt(d_k), per head.
 
     A convex mixture of score tables, each repeated to the finest level: (R, *batch, T, d) to (R, *batch, heads, T, T).
-    ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen), "block" (leaks the future: the
-    negative control) or "delayed". ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
+    ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen) or "block" (leaks the future:
+    the negative control). Without ``stride`` every level has a summary at each token. ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
     given all are equal, which flattens the start of the softmax by 1/L. ``networks`` are the arguments of
     ``derived.lab.nets.Draws``. ValueError for sizes < 1, an unknown pooling, heads that do not divide d, and alpha0
     outside (0, 1). [ours]
@@ -109,6 +92,7 @@ class HierarchicalScores(nn.Module):
         *,
         pooling: Pooling = "convolution",
         kernel: int = 2,
+        stride: bool = True,
         alpha0: float | None = None,
         **networks,
     ) -> None:
@@ -117,11 +101,11 @@ class HierarchicalScores(nn.Module):
         check_count("levels", levels)
         check_heads(d, heads)
         draws = Draws(**networks)
-        self.d, self.heads, self.levels, self.pooling = d, heads, levels, pooling
+        self.d, self.heads, self.levels, self.pooling, self.stride = d, heads, levels, pooling, stride
         self.W_Q = nn.ParameterList([draws.matrix(f"W_Q{l}", d, d) for l in range(levels)])
         self.W_K = nn.ParameterList([draws.matrix(f"W_K{l}", d, d) for l in range(levels)])
         self.a = draws.full(initial_logits(levels, alpha0).repeat(heads, 1))
-        trainable = levels - 1 if pooling == "convolution" else 0  # only these have D_1, ..., D_{L-1}
+        trainable = levels - 1 if pooling == "convolution" else 0  # only these have C_1, ..., C_{L-1}
         self.downsample = nn.ModuleList([CausalDownsample(d, kernel, **networks) for _ in range(trainable)])
 
     def alpha(self) -> Float[Tensor, "R heads L"]:
@@ -132,7 +116,7 @@ class HierarchicalScores(nn.Module):
         """[X^(0), ..., X^(L-1)], level l of (R, *batch, T_l, d)."""
         _check_tokens(x, self.a, self.d)
         weights = [each.weight for each in self.downsample] if self.pooling == "convolution" else None
-        return pyramid(x, self.levels, self.pooling, weights)
+        return pyramid(x, self.levels, self.pooling, weights, stride=self.stride)
 
     def features(self, x: Float[Tensor, "R *batch T d"]) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """q, k of each level, (R, *batch, heads, T_l, d_k), and alpha as (R, 1, ..., heads, L)."""
@@ -151,7 +135,7 @@ class HierarchicalScores(nn.Module):
     def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch heads T T"]:
         """S, not masked."""
         q, k, alpha = self.features(x)
-        return mix(score_tables(q, k), alpha, offset_of(self.pooling))
+        return mix(score_tables(q, k), alpha)
 
 
 def check_heads(d: int, heads: int) -> None:
@@ -180,9 +164,8 @@ class HKTAttention(nn.Module):
     attention. Other arguments and errors as in ``HierarchicalScores``; ValueError for an unknown ``impl``.
 
     Layers of one ``layer`` name and seed have equal weights: give each layer of a stack a name. Texts of unequal length
-    are padded on the right, where a causal layer does not look; one with causal=False has to be told their ``lengths``,
-    which are the sums of a mask. Padding on the left would move a text against the blocks. A prompt may be as short as
-    one token.
+    are padded on the right, where a causal layer does not look; padding on the left would move a text against the
+    blocks. A prompt may be as short as one token.
 
     >>> first, second = (HKTAttention(8, heads=2, levels=3, layer=f"block {i}") for i in (1, 2))
     >>> torch.equal(first.W_V, second.W_V)
@@ -190,9 +173,6 @@ class HKTAttention(nn.Module):
     >>> texts = torch.linspace(-1, 1, 160).view(1, 2, 10, 8)  # one network, two texts
     >>> padded = torch.nn.functional.pad(texts[:, :, :3], (0, 0, 0, 7))  # three tokens each, and padding
     >>> torch.allclose(first(padded)[:, :, :3], first(texts)[:, :, :3], atol=1e-6)
-    True
-    >>> both = HKTAttention(8, heads=2, levels=3, causal=False)  # the first text has three tokens, the second all ten
-    >>> torch.allclose(both(padded, torch.tensor([3, 10]))[:, 0, :3], both(texts[:, :1, :3])[:, 0], atol=1e-6)
     True
     """
 
@@ -203,30 +183,28 @@ class HKTAttention(nn.Module):
         levels: int = 3,
         impl: Implementation = "fused",
         *,
-        causal: bool = True,
         pooling: Pooling = "convolution",
         kernel: int = 2,
+        stride: bool = True,
         alpha0: float | None = None,
         **networks,
     ) -> None:
         super().__init__()
         check_choice("impl", impl, tuple(IMPLEMENTATIONS))
-        self.scores = HierarchicalScores(d, heads, levels, pooling=pooling, kernel=kernel, alpha0=alpha0, **networks)
+        if impl == "tables" and not stride:
+            raise ValueError("impl = 'tables' without stride; no table is small then, give 'fused' or 'reference'")
+        options = {"pooling": pooling, "kernel": kernel, "stride": stride, "alpha0": alpha0}
+        self.scores = HierarchicalScores(d, heads, levels, **options, **networks)
         draws = Draws(**networks)
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
-        self.heads, self.impl, self.causal = heads, impl, causal
+        self.heads, self.impl = heads, impl
 
-    def forward(
-        self, x: Float[Tensor, "R *batch T d"], lengths: Int[Tensor, "*texts"] | None = None
-    ) -> Float[Tensor, "R *batch T d"]:
-        """What attention adds to the stream; ``lengths``, (*batch) or (R, *batch), are the tokens before padding."""
-        x, real = _without_padding(x, lengths)
+    def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
+        """What attention adds to the stream."""
         q, k, alpha = self.scores.features(x)
         v = split_heads(linear(x, self.W_V), self.heads)
-        attend, offset = IMPLEMENTATIONS[self.impl], offset_of(self.scores.pooling)
         # Y = W_O concat_heads(softmax(mask(S)) V)
-        mixed = attend(q, k, v, alpha, causal=self.causal, real=real, offset=offset)
-        return linear(merge_heads(mixed), self.W_O)
+        return linear(merge_heads(IMPLEMENTATIONS[self.impl](q, k, v, alpha)), self.W_O)
 
 
 class PlainAttention(nn.Module):
@@ -236,7 +214,7 @@ class PlainAttention(nn.Module):
     one level. ``networks`` are the arguments of ``Draws``. [ours]
     """
 
-    def __init__(self, d: int, heads: int = 1, widen: int = 1, *, causal: bool = True, **networks) -> None:
+    def __init__(self, d: int, heads: int = 1, widen: int = 1, **networks) -> None:
         super().__init__()
         check_heads(d, heads)
         check_count("widen", widen)
@@ -244,23 +222,19 @@ class PlainAttention(nn.Module):
         self.W_Q = nn.Parameter(torch.cat([draws.matrix(f"W_Q{l}", d, d).detach() for l in range(widen)], dim=1))
         self.W_K = nn.Parameter(torch.cat([draws.matrix(f"W_K{l}", d, d).detach() for l in range(widen)], dim=1))
         self.W_V, self.W_O = draws.matrix("W_V", d, d), draws.matrix("W_O", d, d)
-        self.d, self.heads, self.causal = d, heads, causal
+        self.d, self.heads = d, heads
 
     def compared(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
         """What queries and keys are taken from: the tokens themselves."""
         return x
 
-    def forward(
-        self, x: Float[Tensor, "R *batch T d"], lengths: Int[Tensor, "*texts"] | None = None
-    ) -> Float[Tensor, "R *batch T d"]:
-        """What attention adds to the stream; ``lengths`` as in ``HKTAttention``."""
+    def forward(self, x: Float[Tensor, "R *batch T d"]) -> Float[Tensor, "R *batch T d"]:
+        """What attention adds to the stream."""
         _check_tokens(x, self.W_V, self.d)
-        x, real = _without_padding(x, lengths)
         z = self.compared(x)
         q, k, v = (split_heads(linear(*pair), self.heads) for pair in ((z, self.W_Q), (z, self.W_K), (x, self.W_V)))
-        scale = q.shape[-1] ** -0.5  # by its own width: 1/sqrt(L d_k)
-        mixed = attend_plain(q, k, v, scale=scale, causal=self.causal, real=real)
-        return linear(merge_heads(mixed), self.W_O)
+        # by its own width: 1/sqrt(L d_k)
+        return linear(merge_heads(attend_plain(q, k, v, scale=q.shape[-1] ** -0.5)), self.W_O)
 
 
 class ConvQKAttention(PlainAttention):
@@ -275,9 +249,9 @@ class ConvQKAttention(PlainAttention):
     True
     """
 
-    def __init__(self, d: int, heads: int = 1, kernel: int = 4, *, causal: bool = True, **networks) -> None:
+    def __init__(self, d: int, heads: int = 1, kernel: int = 4, **networks) -> None:
         check_count("kernel", kernel)
-        super().__init__(d, heads, causal=causal, **networks)
+        super().__init__(d, heads, **networks)
         start = torch.zeros(d, kernel, d)
         start[:, -1] = torch.eye(d)
         self.weight = Draws(**networks).full(start)

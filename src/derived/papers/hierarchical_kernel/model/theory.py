@@ -2,12 +2,10 @@
 
 symbol      name              meaning                                                     axes
 T, L        T, levels         length, number of levels (the finest included)              integers
-T_l         level_rows        T / 2^l, rounded up (causal padding) or down                integers
+T_l         level_rows        T / 2^l, rounded up                                         integers
 M_l         M                 bilinear form W_Q^(l) W_K^(l)T / sqrt(d_k)                  (..., d, d)
 sym(M)      symmetric         (M + M^T) / 2                                               (..., d, d)
 S_s, S_a    symmetric, anti-  (S + S^T) / 2, (S - S^T) / 2                                (..., T, T)
-P_l         pyramid_matrix    causal averaging as a matrix: X^(l) = P_l X                 (T_l, T)
-w, p        value, weights    a head's scalar value weight, a row of its attention
 
 All of it is about the layer of ``layers``, since the paper's proofs were not visible. [ours]
 """
@@ -20,44 +18,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import (
-    check_at_least,
-    check_choice,
-    check_count,
-    check_finite,
-    check_fraction,
-    check_positive,
-    check_within,
-)
+from derived.lab.checks import check_at_least, check_choice, check_count, check_finite
 
-from .pyramid import Pooling, check_levels, pyramid
-
-Rounding = Literal["up", "down", "exact"]
-
+from .pyramid import num_rows, pyramid
 
 # --- cost ---------------------------------------------------------------------------------------------------------
 
 
-def level_rows(T: int, levels: int, rounding: Rounding = "up") -> list[int]:
-    """T_0, ..., T_{L-1}: T / 2^l rounded "up" (what causal padding needs) or "down"; "exact" asks for 2^(L-1) | T."""
-    check_choice("rounding", rounding, ("up", "down", "exact"))
-    check_count("T", T)
+def level_rows(T: int, levels: int) -> list[int]:
+    """T_0, ..., T_{L-1}: T / 2^l rounded up, as causal padding needs."""
     check_count("levels", levels)
-    if rounding == "exact" and T % 2 ** (levels - 1):
-        near = max(1, round(T / 2 ** (levels - 1))) * 2 ** (levels - 1)
-        raise ValueError(f"T = {T} is no multiple of 2^(levels - 1) = {2 ** (levels - 1)}; give T = {near}, or round")
-    return [-(-T // 2**l) if rounding == "up" else T >> l for l in range(levels)]
+    return [num_rows(T, l) for l in range(levels)]
 
 
-def entry_ratio(T: int, levels: int, rounding: Rounding = "up") -> Fraction:
-    """sum_l T_l^2 / T^2, exactly: entries of all score tables over those of one. [paper: 1.3125 at L = 3, below 4/3]"""
-    return Fraction(sum(rows**2 for rows in level_rows(T, levels, rounding)), T**2)
+def entry_ratio(T: int, levels: int) -> Fraction:
+    """sum_l T_l^2 / T^2, exactly: entries of all score tables over those of one. [paper: 1.3125 at L = 3, below 4/3]
 
-
-def geometric_ratio(levels: int) -> Fraction:
-    """(4/3)(1 - 4^-L), what ``entry_ratio`` is where 2^(L-1) divides T; below 4/3 for every L. [ours]"""
-    check_count("levels", levels)
-    return Fraction(4, 3) * (1 - Fraction(1, 4**levels))
+    >>> entry_ratio(1024, 3), entry_ratio(3, 2)
+    (Fraction(21, 16), Fraction(13, 9))
+    """
+    return Fraction(sum(rows**2 for rows in level_rows(T, levels)), T**2)
 
 
 class Products(NamedTuple):
@@ -132,20 +112,6 @@ def bilinear_form(
     return W_Q @ W_K.mT / math.sqrt(W_Q.shape[-1])
 
 
-def psd_defect(M: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
-    """How far a form is from positive semidefinite: max(0, -lambda_min(sym M)) / max |lambda(sym M)|, from 0 to 1.
-
-    0 iff z^T M z >= 0 for all z, as for M = 0. (*batch, n, n) to (*batch,). ValueError for numbers that are not finite.
-    [ours]
-
-    >>> psd_defect(torch.diag(torch.tensor([2.0, -1.0])))
-    tensor(0.5000)
-    """
-    eigenvalues = torch.linalg.eigvalsh(symmetric_antisymmetric(M).symmetric)
-    largest = eigenvalues.abs().amax(dim=-1)
-    return torch.where(largest > 0, (-eigenvalues[..., 0]).clamp_min(0) / largest.clamp_min(1e-300), 0.0)
-
-
 class Inertia(NamedTuple):
     """Numbers of positive, negative and zero eigenvalues of a symmetric part."""
 
@@ -175,34 +141,6 @@ def tied_keys(
     return W_Q @ (root @ root.mT + skew - skew.mT)
 
 
-class Counterexample(NamedTuple):
-    """Two levels whose mixed form is psd while the mixed scores are not; all numbers dyadic, so the sums are exact."""
-
-    M: Tensor  # (2, 2, 2), indefinite each
-    alpha: Tensor  # (2,)
-    X: Tensor  # (2, 2), two tokens
-    z: Tensor  # (2,)
-    value: float  # z^T S z
-
-
-def mixture_counterexample() -> Counterexample:
-    """M_0 = diag(2, -1), M_1 = diag(-1, 2), alpha = (1/2, 1/2): the mixture is I/2, and z^T S z = -1/2 at z = (1, -1).
-
-    z sums to zero over the one block of level 1, so only M_0 is seen, along x_0 - x_1 = (0, 1). [ours]
-    """
-    M = torch.tensor([[[2.0, 0.0], [0.0, -1.0]], [[-1.0, 0.0], [0.0, 2.0]]], dtype=torch.float64)
-    X = torch.tensor([[1.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
-    return Counterexample(M, torch.tensor([0.5, 0.5]).double(), X, torch.tensor([1.0, -1.0]).double(), -0.5)
-
-
-def pyramid_matrix(
-    T: int, level: int, pooling: Pooling = "average", dtype: torch.dtype = torch.float64
-) -> Float[Tensor, "rows T"]:
-    """P_l with X^(l) = P_l X for a pooling without weights ("average", "block" or "delayed"): (T_l, T). [ours]"""
-    check_levels(T, level + 1)
-    return pyramid(torch.eye(T, dtype=dtype), level + 1, pooling)[level]
-
-
 def reaching_tokens(targets: Float[Tensor, "L d"], T: int, i: int) -> Float[Tensor, "T d"]:
     """The smallest X whose causal averages have x^(l)_{floor(i/2^l)} = targets[l] for every level at once.
 
@@ -213,20 +151,12 @@ def reaching_tokens(targets: Float[Tensor, "L d"], T: int, i: int) -> Float[Tens
     levels = len(targets)
     if not 2 ** (levels - 1) <= i < T:
         raise ValueError(f"i = {i} with {levels} levels and T = {T}; give 2^(L-1) = {2 ** (levels - 1)} <= i < T")
-    rows = torch.stack([pyramid_matrix(T, l, dtype=targets.dtype)[i >> l] for l in range(levels)])
+    averages = pyramid(torch.eye(T, dtype=targets.dtype), levels)  # as matrices, (T_l, T)
+    rows = torch.stack([each[i >> l] for l, each in enumerate(averages)])
     return torch.linalg.pinv(rows).to(targets) @ targets
 
 
 # --- what the layer contains --------------------------------------------------------------------------------------
-
-
-def softmax_head_gap(taps: Float[Tensor, "*batch k"]) -> Float[Tensor, "*batch"]:
-    """min over w real and p in the simplex of sum_m (w p_m - c_m)^2: how far one softmax head stays from a convolution.
-
-    w p is any vector of one sign, so the minimum is min(|c_+|^2, |c_-|^2): 1 for the difference (1, -1), 0 iff the taps
-    have one sign. Scalar tokens, values of level 0. [ours]
-    """
-    return torch.minimum(taps.clamp_min(0).square().sum(dim=-1), taps.clamp_max(0).square().sum(dim=-1))
 
 
 def channel_gap(kernels: Float[Tensor, "*batch lags channels"]) -> Float[Tensor, "*batch"]:
@@ -238,70 +168,3 @@ def channel_gap(kernels: Float[Tensor, "*batch lags channels"]) -> Float[Tensor,
     """
     check_at_least("kernels", kernels, 0)
     return torch.linalg.svdvals(kernels)[..., 1:].square().sum(dim=-1)
-
-
-def kernel_logits(kernel: Float[Tensor, "k"], T: int) -> Float[Tensor, "T T"]:
-    """Positional logits log kappa_{i-j} (and -inf outside the kernel): their softmax averages with kappa, exactly.
-
-    kappa[m] weighs lag m. In the first k - 1 rows the kernel is cut and divided by what is left of it. Raises
-    ValueError unless kappa >= 0, kappa_0 > 0 and sum kappa = 1. [ours]
-    """
-    check_count("T", T)
-    slack = 4 * len(kernel) * torch.finfo(kernel.dtype).eps
-    if not bool((kernel >= 0).all()) or not kernel[0] > 0 or abs(float(kernel.sum(dim=0)) - 1) > slack:
-        raise ValueError(f"kernel = {kernel.tolist()}; give weights >= 0 with sum 1, the one of lag 0 positive")
-    lag = torch.arange(T, device=kernel.device).unsqueeze(-1) - torch.arange(T, device=kernel.device)
-    inside = (lag >= 0) & (lag < len(kernel))
-    return torch.where(inside, kernel[lag.clamp(0, len(kernel) - 1)].log(), -math.inf)
-
-
-# --- decay over the levels ----------------------------------------------------------------------------------------
-
-
-def tail_bound(B: float, rho: float, alpha: Float[Tensor, "*batch L"], kept: int) -> Float[Tensor, "*batch"]:
-    """B rho^kept sum_{l >= kept} alpha_l: the l_1 change of an attention row when levels >= kept are dropped.
-
-    Holds if |S^(l)| <= B rho^l entrywise, rho <= 1; the output changes by it times max_j |v_j|. ValueError for kept <
-    1, a negative B or weight, and rho outside [0, 1]. [ours]
-    """
-    check_count("kept", kept)
-    check_at_least("B", B, 0)
-    check_within("rho", rho, 0, 1)
-    check_at_least("alpha", alpha, 0)
-    return B * rho**kept * alpha[..., kept:].sum(dim=-1)
-
-
-def score_bound(tables: list[Tensor], rho: float) -> Float[Tensor, "*batch"]:
-    """The least B with |S^(l)_ij| <= B rho^l for every level. ValueError for rho <= 0."""
-    check_positive("rho", rho)
-    return torch.stack([table.abs().amax(dim=(-2, -1)) / rho**l for l, table in enumerate(tables)]).amax(dim=0)
-
-
-def fgn_covariance(T: int, H: float, dtype: torch.dtype = torch.float64) -> Float[Tensor, "T T"]:
-    """Fractional Gaussian noise of unit variance: (|m+1|^{2H} - 2|m|^{2H} + |m-1|^{2H})/2 at lag m. [prior]"""
-    check_count("T", T)
-    check_fraction("H", H)
-    lag = torch.arange(T, dtype=dtype)
-    row = ((lag + 1) ** (2 * H) - 2 * lag ** (2 * H) + (lag - 1).abs() ** (2 * H)) / 2
-    index = torch.arange(T)
-    return row[(index.unsqueeze(-1) - index).abs()]
-
-
-def fgn_variance(level: int, H: float) -> float:
-    """2^{-2 l (1-H)}: the variance of a mean of 2^l consecutive terms, exactly, by self-similarity. [prior]
-
-    ValueError for a negative level and for H outside (0, 1).
-
-    >>> fgn_variance(3, 0.5)  # white noise: a mean of 8 terms
-    0.125
-    """
-    check_count("level", level, 0)
-    check_fraction("H", H)
-    return 2.0 ** (-2 * level * (1 - H))
-
-
-def block_variance(covariance: Float[Tensor, "T T"], level: int) -> Float[Tensor, ""]:
-    """The variance of the mean of the first 2^l terms, from their covariance."""
-    size = 2**level
-    check_levels(len(covariance), level + 1)
-    return covariance[:size, :size].mean(dim=(-2, -1))

@@ -22,10 +22,10 @@ FIRST, ASKED = 1 + LETTERS, 1 + LETTERS + VALUES  # the code of the first value,
 VOCABULARY, LENGTH = ASKED + 1, 1 + 4 * (len(ORDERS) + 1)
 
 
-def sample_trees(num: int, generator: torch.Generator) -> Data:
+def sample_groups(num: int, generator: torch.Generator) -> Data:
     """``num`` strings of six records and a question, tokens (num, 29), labelled by the value that is asked for, 0 .. 7.
 
-    >>> drawn = sample_trees(2, torch.Generator())
+    >>> drawn = sample_groups(2, torch.Generator())
     >>> drawn.tokens.shape, (drawn.tokens[:, -1] == ASKED).all().item()
     (torch.Size([2, 29]), True)
     """

@@ -1,43 +1,24 @@
-"""Real pictures read pixel by pixel, real speeches read letter by letter, rules that are linear in what they count, and
-sequences for trained models.
+"""Real speeches read letter by letter, and rules that are linear in what they count.
 
 symbol    name       meaning                                                     axes
-s         tokens     grey levels 0 .. 15 in raster order, or letters 0 .. 26     (num, T)
-y         labels     kind of clothes 0 .. 9, or half-century 0 .. 4              (num,)
+s         tokens     letters 0 .. 26                                              (num, T)
+y         labels     half-century 0 .. 4                                         (num,)
 
-The pixel below another is ``size`` tokens away. Letters are a to z, 1 .. 26; all else between two of them is one 0.
+Letters are a to z, 1 .. 26; all else between two of them is one 0.
 """
 
 import functools
-import gzip
 import re
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d, one_hot
+from torch.nn.functional import one_hot
 
-from derived.lab.real import own
-from derived.lab.real.pinned import path
-from derived.lab.real.texts import antibody_genes, reactions, speeches
+from derived.lab.real.texts import speeches
 
-GREYS, LETTERS = 16, 27
+LETTERS = 27
 ERAS = 5  # half-centuries since 1790
-
-
-def clothes(part: str) -> tuple[Tensor, Tensor]:
-    """The pictures (num, 28, 28) and labels (num,) of Fashion-MNIST, uint8; ``part`` is "train" or "t10k"."""
-    folder = path("fashion-mnist") / "usr/share/datasets/fashion-mnist"
-    files = (folder / f"{part}-images-idx3-ubyte.gz", 16), (folder / f"{part}-labels-idx1-ubyte.gz", 8)
-    pictures, labels = (np.frombuffer(gzip.decompress(file.read_bytes()), np.uint8, offset=at) for file, at in files)
-    return torch.tensor(pictures).view(-1, 28, 28), torch.tensor(labels)
-
-
-def as_tokens(pictures: Tensor, size: int) -> Tensor:
-    """Pictures (num, side, side) of bytes to grey levels of size^2 fields, each the mean of its pixels, uint8."""
-    means = adaptive_avg_pool2d(pictures.float().unsqueeze(1), size)
-    return (means * GREYS / 256).to(torch.uint8).flatten(1)
 
 
 def spoken(text: str) -> Tensor:
@@ -99,13 +80,3 @@ def _ridge(x: Tensor, y: Tensor, asked: Tensor, penalties: list[float]) -> Itera
     for each in penalties:
         weights = torch.cholesky_solve(ahead, torch.linalg.cholesky(gram + each * len(x) * one))
         yield (asked @ weights + mean).argmax(dim=-1)
-
-
-def sequences(model: str, folder: str = "") -> list[str]:
-    """What a trained encoder was made to read, genes of its chain of antibodies or reactions; or one's own texts."""
-    if folder:
-        return [*own.read(folder).values()]
-    chains = {"sapiens-heavy": "H", "sapiens-light": "KL"}
-    if model in chains:
-        return [gene for chain in chains[model] for gene in antibody_genes(chain).values()]
-    return reactions()

@@ -6,11 +6,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from derived.lab.claims import between, reported, statistic
 from derived.lab.experiment import Experiment
-from derived.lab.measure import Measure
 from derived.lab.rng import stream
-from derived.lab.stats import Estimate, proportion
 
 from .data.forest import OPEN
 from .data.listops import ListOps, parse
@@ -20,15 +17,9 @@ from .data.shallow import ShallowPredictor, operator_law
 RANGES = {"LRA": (500, 2000), "T = 512": (100, 513), "short": (8, 25)}
 
 
-def law_of(name: str) -> ListOps:
-    """The generator of a range of lengths."""
-    low, high = RANGES[name]
-    return ListOps(min_length=low, max_length=high)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rules(Experiment):
-    """HKT-9: accuracy of shallow predictors. Rows: range, rule, trees, right.
+    """Accuracy of shallow predictors. Rows: range, rule, trees, right.
 
     "majority": the likeliest label; "root": the likeliest value of the root's operator; "depth m": m levels of lists
     are evaluated, lists below count as independent draws. Laws are counted on trees of their own.
@@ -45,7 +36,8 @@ class Rules(Experiment):
         return [{"range": name} for name in RANGES]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
-        name, law = condition["range"], law_of(condition["range"])
+        name, (low, high) = condition["range"], RANGES[condition["range"]]
+        law = ListOps(min_length=low, max_length=high)
         train = law.sample(self.trees, stream(seed, "rules", name, "law"))
         counts = np.zeros((4, 10), dtype=int)  # root operator by label
         np.add.at(counts, ((train.tokens[:, 0] - OPEN).numpy(), train.labels.numpy()), 1)
@@ -63,43 +55,3 @@ class Rules(Experiment):
             hits = (guess == labels[: self.few]).sum(axis=0)
             counted.append({"rule": f"depth {depth}", "trees": self.few, "right": int(hits)})
         return pd.DataFrame(counted)
-
-
-# Claims: The ledger of ListOps without a network: shallow rules reach what models reach.
-
-
-def accuracy(lengths: str, rule: str) -> Measure:
-    """The accuracy of a shallow rule on a range of lengths."""
-
-    def measure(rows: pd.DataFrame) -> Estimate:
-        row = rows[(rows["range"] == lengths) & (rows["rule"] == rule)].iloc[0]
-        return proportion(int(row["right"]), int(row["trees"]))
-
-    return measure
-
-
-CLAIMS = (
-    statistic(
-        "HKT-9.b",
-        "One token, the root's operator, gives the accuracy of the best six models of the LRA table, to two points.",
-        Rules,
-        accuracy("LRA", "root"),
-        r"accuracy, within 2 points of each of 35.63 to 37.27 %",
-        between(0.3527, 0.3763),
-        unit="share",
-        where="their accuracies are from LRA's table (Transformer, Reformer, Synthesizer, BigBird, Linformer, Longformer);"
-        " ours is on trees that we drew anew by LRA's published rules, not on its test file",
-        paper_value="35.63 to 37.27 %",
-        judged_at=("cpu",),
-        control=accuracy("LRA", "majority"),  # reads nothing
-    ),
-    reported(
-        "HKT-9.d",
-        "On nested lists of 512 symbols by our generator, evaluating the root's list alone is right in this share of lists.",
-        Rules,
-        accuracy("T = 512", "depth 1"),
-        "share",
-        where="no number of the paper is compared, since its lists are unknown",
-        judged_at=("cpu",),
-    ),
-)
