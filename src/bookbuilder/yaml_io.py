@@ -46,7 +46,7 @@ def read(path: Path, shape: type[T]) -> T:
     if not path.is_file():
         return get_origin(shape)()
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         raise UserError(f"{path.name}, line {error.problem_mark.line + 1}: {error.problem}") from None

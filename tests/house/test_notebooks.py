@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+from jupytext.cli import jupytext
 
 from bookbuilder.paths import find_repo
 from bookbuilder.run.driver import cells_code
@@ -22,6 +23,17 @@ def test_no_step_is_a_bare_assert_which_a_flag_of_python_drops(slug):
 
 def edition(slug: str) -> int:
     return json.loads(REPO.notebook(slug).read_text("utf-8"))["metadata"]["derived"]["edition"]
+
+
+@pytest.mark.parametrize("slug", [slug for slug in REPO.chapters() if edition(slug) >= 3])
+def test_a_way_through_markdown_and_back_leaves_an_untouched_notebook_as_it_is(slug, tmp_path):
+    """The loop of CONTRIBUTING; its diff would show what nobody edited."""
+    stored = REPO.notebook(slug).read_bytes()
+    notebook, text = tmp_path / f"{slug}.ipynb", str(tmp_path / "chapter.md")
+    notebook.write_bytes(stored)
+    jupytext(["--to", "md:myst", str(notebook), "-o", text, "--quiet"])
+    jupytext(["--to", "ipynb", "--update", text, "-o", str(notebook), "--quiet"])
+    assert notebook.read_bytes() == stored, "store the notebook as the loop leaves it"
 
 
 FIRST_DRAFTS = [slug for slug in REPO.chapters() if edition(slug) < 3]

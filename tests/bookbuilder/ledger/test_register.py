@@ -8,6 +8,7 @@ import pytest
 import toybook
 import yaml
 
+from bookbuilder import yaml_io
 from bookbuilder.ledger import changes
 from bookbuilder.ledger import register as module
 from bookbuilder.ledger.ledger import COMMITTED
@@ -162,3 +163,10 @@ def test_an_entry_that_a_merge_ran_into_the_one_before_is_refused(tmp_path):
     path.write_text("- date: 2026-11-24\n  claims: [T-1]\n  kind: range\n  what: It.\n  why: So.\n  claims: [T-2]\n")
     with pytest.raises(UserError, match=r"changes.yml, line \d+: the key claims is there twice"):
         changes.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ledger.json", "changes.yml"])
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("[]", encoding="utf-8-sig")
+    assert yaml_io.read(path, list[changes.Change]) == []

@@ -343,3 +343,19 @@ def test_the_tolerance_of_queries_is_the_derived_one():
     more = torch.cat([Xq, Xq, Xq])  # nine queries: they are more than the tokens
     gain = torch.linalg.matrix_norm(more, ord=2).item()
     assert theory.rounding_bound(X, more).item() == pytest.approx(gain * 9 / 6 * alone, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_equal_singular_values_have_a_derivative_of_the_fit_and_none_of_their_vectors(ridge):
+    X, Y = torch.eye(4, 3, dtype=torch.float64).requires_grad_(), torch.arange(4.0, dtype=torch.float64)[:, None]
+    assert torch.autograd.gradcheck(lambda X: theory.ols_coefficients(X, Y, ridge), (X,))
+    with pytest.raises(ValueError, match="equal singular values, whose vectors have no derivative"):
+        whitening(X, ridge)
+    torch.testing.assert_close(theory.ols_coefficients(X, Y, ridge).detach(), theory.ols_coefficients(X.detach(), Y, ridge))
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_the_fit_with_a_gradient_is_that_without_one(rows):
+    X = torch.randn(rows, 3, generator=stream(0, "with a gradient", rows), dtype=torch.float64)
+    Y = torch.randn(rows, 2, generator=stream(0, "its labels", rows), dtype=torch.float64)
+    torch.testing.assert_close(theory.ols_coefficients(X.clone().requires_grad_(), Y).detach(), theory.ols_coefficients(X, Y))

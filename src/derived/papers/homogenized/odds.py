@@ -341,7 +341,7 @@ def odds(rows: pd.DataFrame) -> Figure:
     end = table[table["kind"].isin(["chain", "block"])].groupby(case).tail(1)
     figure.set_label(
         f"Growth of the log odds of the mean overlap against layers times ln(1 + h) for {len(end)} stacks, on the "
-        f"diagonal: at the end at most {(end['y'] - end['x']).abs().max():.2f} off after {end['x'].max():.1f}. One block "
-        f"that is used again and again leaves it."
+        f"diagonal: at the end at most {(end['y'] - end['x']).abs().max():.2f} off after {end['x'].max():.1f}. With a "
+        f"causal mask it begins above. One block that is used again and again leaves it."
     )
     return figure
