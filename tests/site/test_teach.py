@@ -1,119 +1,86 @@
-"""What `make teach` makes: no line of a solution is in the pages and notebooks of the class pack; figures."""
+"""Decks of the built site in a browser without a network, and the zips that a lecturer takes along."""
 
 import io
-import json
-import re
-import subprocess
-import sys
 import zipfile
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
 from bookbuilder.export import figures
-from bookbuilder.sphinx_site.downloads import student
+from bookbuilder.paths import Repo
+from bookbuilder.teach import zips
 
 ROOT = Path(__file__).parents[2]
-FORMULA, WORDS = 12, 30  # characters of a piece that does not stand elsewhere by chance
-MARKS = re.compile(r"\$+|\{[a-z:]+\}`[^`]*`|[*`]+|^[ \t]*[-:] ?|^\d+\.", re.M)  # where a line is cut into pieces
+FAULTS = """() => {
+  const slide = Reveal.getCurrentSlide(), box = slide.getBoundingClientRect();
+  const rects = (selector) => [...slide.querySelectorAll(selector)].map((each) => each.getBoundingClientRect());
+  const low = rects(":scope > :not(aside)").some((part) => part.bottom > box.bottom + 2);
+  const wide = rects(":scope > :not(aside) :is(mjx-math, td)").some((part) => part.right > box.right);
+  return [
+    low && "something is below the slide", wide && "something is too wide",
+    slide.querySelector("mjx-merror") && "a formula is wrong",
+    slide.textContent.includes("$") && "a formula is not set",
+    [...slide.querySelectorAll("img")].some((image) => !image.naturalWidth) && "a figure is missing",
+  ].filter(Boolean);
+}"""
+LEFT = "net::ERR_ABORTED"  # of an explorer whose slide was left before it came
 
 
-def pieces(cell: nbformat.NotebookNode) -> set[str]:
-    """The lines of code of a cell but for the heads of its blocks, which say nothing alone, or its words and formulas
-    without what is written otherwise on a page or in plain Markdown."""
-    lines = [line for line in cell.source.splitlines() if not line.startswith(("```", ":"))]
-    is_code = cell.cell_type == "code"
-    cut = [[line] if is_code else MARKS.split(line) for line in lines if not (is_code and line.endswith(":"))]
-    parts = (" ".join(part.split()) for line in cut for part in line)
-    return {part for part in parts if len(part) >= (FORMULA if re.search(r"[\\=_^(]", part) else WORDS)}
+def opened(browser, url: str):
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: request.failure == LEFT or failed.append(request.url))
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    page.goto(url)
+    page.wait_for_selector("body[data-ready]", timeout=120_000)
+    return page, failed
 
 
-def texts(pack: Path) -> Iterator[tuple[str, str]]:
-    """The files of a zip but for the package: of a page or notebook what a reader sees, any other as it is."""
-    with zipfile.ZipFile(pack) as opened:
-        for name in opened.namelist():
-            raw = opened.read(name)
-            if name.endswith(".whl"):  # its exercises.py has the answers that the checks compare with
-                continue
-            if name.endswith(".ipynb"):
-                yield name, "\n".join(cell.source for cell in nbformat.reads(raw.decode(), as_version=4).cells)
-            elif name.endswith(".html"):
-                yield name, BeautifulSoup(raw, "html.parser").get_text()
-            else:
-                yield name, raw.decode("utf-8", "replace")
+@pytest.mark.browser
+def test_a_deck_opens_from_a_folder_and_every_slide_fits(browser, site, deck):
+    page, failed = opened(browser, f"{(site / 'teach' / deck / 'slides.html').as_uri()}")
+    found = {}
+    for number in range(page.evaluate("Reveal.getTotalSlides()")):
+        page.evaluate(f"Reveal.slide({number})")
+        page.wait_for_function("[...Reveal.getCurrentSlide().querySelectorAll('img')].every((image) => image.complete)")
+        found[number + 1] = page.evaluate(FAULTS)
+    assert {number: faults for number, faults in found.items() if faults} == {}
+    assert failed == []
+    page.goto(f"{page.url.split('#')[0]}?50")
+    page.wait_for_selector("body[data-ready]", timeout=120_000)
+    source = (ROOT / f"book/teach/{deck}/slides.md").read_text("utf-8")
+    assert page.evaluate("Reveal.getTotalSlides()") == source.count(" ★\n")
+    page.close()
 
 
-def secrets() -> dict[str, set[str]]:
-    """The pieces of each chapter's solutions that stand nowhere else in chapters or statements of the ledger."""
-    found, shown = {}, [row["statement"] for row in json.loads((ROOT / "results/ledger.json").read_text("utf-8"))]
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
-        found[path.stem] = {piece for cell in solutions for piece in pieces(cell)}
-        left = student(notebook).cells
-        shown += [cell.source for cell in left]
-        shown += [cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "") for cell in left]
-    public = " ".join(" ".join(shown).split())
-    return {slug: {piece for piece in held if piece not in public} for slug, held in found.items()}
-
-
-PACKS = """from pathlib import Path
-from bookbuilder.export.packs import packs
-from bookbuilder.paths import Repo
-repo = Repo(Path.cwd())
-packs(repo, repo.chapters())"""
-
-
-def test_no_line_of_a_solution_is_in_the_class_pack_and_every_one_in_the_tutors_pack(site):
-    known = secrets()
-    assert all(len(held) > 10 for held in known.values()), "a chapter seems to have no solutions"
-    subprocess.run([sys.executable, "-c", PACKS], cwd=ROOT, check=True)
-    there = {name: " ".join(text.split()) for name, text in texts(ROOT / "_build/class.zip")}
-    assert len([name for name in there if name.endswith("-homework.ipynb")]) == len(known)
-    leaks = [(n, s, piece) for n, text in there.items() for s, held in known.items() for piece in held if piece in text]
-    assert [leak for leak in leaks if not re.fullmatch(r"[\w.]+", leak[2])] == []  # a name of the package is no secret
-    tutors = {name: " ".join(text.split()) for name, text in texts(ROOT / "_build/tutors.zip")}
-    lost = {
-        (slug, piece) for slug, held in known.items() for piece in held if piece not in tutors[f"tutors/{slug}.ipynb"]
-    }
-    assert lost == set()
-
-
-def apart(function: Callable[[], Any]) -> Any:
+def apart(function):
     """Call it in a thread of its own: where other tests drive a browser, the main one has a loop already."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()
 
 
-def test_every_figure_is_in_the_zip_as_svg_and_pdf_with_a_credit(chapters, site, tmp_path):
-    slugs = [page.file.stem for page in chapters][:2]
-    pack = apart(lambda: figures.figures(site, slugs, tmp_path / "figures.zip"))
-    drawn = [each.name for each in figures.found(site, slugs)]
-    assert len(drawn) >= 10
-    with zipfile.ZipFile(pack) as opened:
-        files = {name: opened.read(name) for name in opened.namelist()}
-    assert {*files} == {f"figures/{name}.{kind}" for name in drawn for kind in ("svg", "pdf")} | {"figures/CREDITS.md"}
-    credits = files["figures/CREDITS.md"].decode()
-    for name in drawn:
-        svg, printed = files[f"figures/{name}.svg"].decode(), PdfReader(io.BytesIO(files[f"figures/{name}.pdf"]))
-        assert "var(" not in svg
-        assert f"`{name}`: Fig. " in credits
-        assert len(printed.pages) == 1
-        width, height = figures.size(svg)
-        assert (float(printed.pages[0].mediabox.width), float(printed.pages[0].mediabox.height)) == pytest.approx(
-            (width, height), abs=2
-        )
-
-
-def test_each_slide_and_each_figure_can_be_cited(chapters, site):
+def test_the_class_gets_no_solution_and_figures_have_their_size(site, chapters):
+    assert len(apart(lambda: [*zips.teach(Repo(ROOT))])) == 4
+    held = {}
+    for name in ("class", "tutors"):
+        with zipfile.ZipFile(ROOT / f"_build/{name}.zip") as opened:
+            held[name] = {file: opened.read(file) for file in opened.namelist()}
+    for_class = b"\n".join(raw for name, raw in held["class"].items() if name.endswith((".ipynb", ".html", ".md")))
     for page in chapters:
-        for deck in (site / "slides").glob(f"{page.file.stem}-*.html"):
-            text = deck.read_text("utf-8")
-            assert text.count('<section class="slide') == text.count('class="credit"') > 10, deck.name
-    assert "copy citation" in (site / "_static/page.js").read_text("utf-8")
+        slug = page.file.stem
+        notebook = nbformat.read(ROOT / f"notebooks/{slug}.ipynb", as_version=4)
+        solutions = [cell.source for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
+        lines = {line for text in solutions for line in text.splitlines() if len(line) > 60 and '"' not in line}
+        assert len(lines) > 3, slug
+        assert [line for line in lines if line.encode() in for_class] == []
+        assert f"class/downloads/{slug}-homework.ipynb" in held["class"]
+        assert f"tutors/teach/{slug}/homework.ipynb" in held["tutors"]
+    drawn = [name for name in held["class"] if name.endswith(".svg")]
+    for name in drawn:
+        printed = PdfReader(io.BytesIO(held["class"][name.replace(".svg", ".pdf")]))
+        width, height = figures.size(held["class"][name].decode())
+        assert len(printed.pages) == 1
+        assert tuple(map(float, printed.pages[0].mediabox[2:])) == pytest.approx((width, height), abs=2)

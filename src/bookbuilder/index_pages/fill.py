@@ -36,6 +36,7 @@ def fill(
         "<!-- ledger -->": pages.ledger(chapters),
         "<!-- theorems -->": pages.theorems(chapters, statements),
         "<!-- status -->": pages.status(chapters),
+        "<!-- decks -->": pages.raw(pages.html("decks.html", chapters=chapters)),
         "<!-- package -->": reference.page(root, named),
     }
     for path in (stage / "book").glob("*.md"):
