@@ -113,9 +113,9 @@ PARTS = 'print("(a)", "right" if answer == table[0] else "not right: yours is ri
     ("answer", "points"),
     [
         ("excess_of_two, price_of_two = ..., ...", 0.0),
-        ("price_of_two = lambda x: 0.0", 1.0),
+        ("price_of_two = lambda x: 0.0", 0.5),
         ("exercises.check = lambda *given: print('right\\n' * 9)\nexcess_of_two = price_of_two = abs", 0.0),
-        ("exercises.EXERCISES['te-ex-hand'] = ()", 2.0),
+        ("exercises.EXERCISES['te-ex-hand'] = ()", 1.0),
     ],
 )
 def test_the_hidden_test_gives_each_part_its_share_whatever_is_printed(answer, points, monkeypatch):
