@@ -44,7 +44,7 @@ class Pressure(Experiment):
     letters: int = 26
     length: int = 64
 
-    tiers: ClassVar = {"ci": {"families": 4, "texts": 100, "length": 32}, "cpu": {}}
+    tiers: ClassVar = {"ci": {"families": 8, "texts": 120, "length": 32}, "cpu": {}}
     tiny: ClassVar = {"families": 2, "texts": 30, "length": 6}
     dtype: ClassVar = torch.float64
 
