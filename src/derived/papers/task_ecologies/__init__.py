@@ -1,9 +1,11 @@
 """Task ecologies and the evolution of world-tracking representations (Dalla Riva, arXiv 2604.05469).
 
-A reader of text who sees only a code of the world pays the entropy floor and, for each cell of the code, the
-Jensen-Shannon divergence of the laws in it; a price on the code's entropy decides which distinctions are kept.
+A reader of text who sees only a code of the world pays an entropy that nobody can save and, for each cell of the code,
+the Jensen-Shannon divergence of the distributions in it; a price on the code's entropy decides which distinctions are
+kept, and a text of R letters pays for each of them once.
 
-Read model/ecology.py first, which has the loss of a code in 200 lines; then model/codes.py, for codes under a price.
+Read reference.py first, the mechanism in plain Python; then model/ecology.py, the loss of a code and of a text, and
+model/codes.py, codes under a price.
 
 >>> from derived.papers.task_ecologies import FiniteEcology, local_threshold, optimal_partition
 >>> coins = FiniteEcology([1 / 3] * 3, [1.0], [[[0.9, 0.1]], [[0.8, 0.2]], [[0.1, 0.9]]])
@@ -21,10 +23,9 @@ __getattr__, __dir__, __all__ = face.attach(
         "data.corpora": ["read_corpus"],
         "data.languages": ["language_family"],
         "model.codes": ["local_threshold", "optimal_partition", "partition_path", "split_gain"],
-        "model.deployment": ["injection_threshold", "split_injection_threshold"],
-        "model.ecology": ["FiniteEcology", "mix"],
-        "model.gpt": ["Draws", "GPTSize", "MicroGPT"],
+        "model.ecology": ["FiniteEcology", "letter", "mix", "repeated"],
+        "model.gpt": ["GPTSize", "MicroGPT"],
         "model.partitions": ["bell_number", "is_refinement", "set_partitions"],
-        "model.selection": ["price_terms", "quasispecies", "replicator_mutator", "wright_fisher"],
+        "model.selection": ["price_terms", "quasispecies", "wright_fisher"],
     },
 )

@@ -1,5 +1,8 @@
 """The chapter's claims and the experiments that they rest on."""
 
-from derived.lab.claims import collect
+from . import brackets, codes, languages, networks, slips, texts
 
-CLAIMS, EXPERIMENTS = collect(__name__)
+CLAIMS = (*codes.CLAIMS, *texts.CLAIMS, *networks.CLAIMS, *languages.CLAIMS, *brackets.CLAIMS, *slips.CLAIMS)
+EXACT = (codes.Equidistant, codes.Picture, slips.Slips, texts.Pressure)
+TRAINED = (networks.Imposed, networks.Quotient, languages.Abroad, brackets.Rescue, brackets.RecipePopulation)
+EXPERIMENTS = (*EXACT, *TRAINED, brackets.Ruler)

@@ -17,7 +17,8 @@ from plotly.subplots import make_subplots
 from derived.lab.explorer import computed, stops
 from derived.lab.plot import BLUE, COLOURS, INK, MUTED, RED, apart
 
-FIXED = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+from .data.triangles import FIXED, triangles
+
 NAMES = {"012": "1|2|3", "001": "12|3", "010": "13|2", "011": "1|23", "000": "123"}
 SHADES = dict(zip(NAMES, COLOURS, strict=False))
 START = (0.5, 0.333, 0.055)
@@ -27,11 +28,16 @@ AXES = {
     "price β = ": stops(np.arange(0.01, 0.1301, 0.001)),
 }
 TOP = AXES["price β = "][-1]
+ALT = (
+    "Three worlds as points in the triangle of three tokens and, below, five lines: the value of each code against the "
+    "price, less that of the code that keeps all three apart. Where they are equally far apart all merge at once."
+)
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
 
 
-def explorer(rows: pd.DataFrame) -> go.Figure:
-    """Sliders for the place of the third world and the price; rows of ``data.triangles``. Two panels."""
+def explorer() -> go.Figure:
+    """Sliders for the place of the third world and the price. Two panels."""
+    rows = pd.DataFrame(triangles())
     titles = ("worlds that share a code are joined", "the lowest line is the best code")
     layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.1, "row_heights": [0.6, 0.4]}
     figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
@@ -44,7 +50,7 @@ def explorer(rows: pd.DataFrame) -> go.Figure:
     first = drawn(part, START[2])
     for trace, panel in zip(first, (1, 1, 1, *[2] * (len(first) - 3)), strict=True):
         figure.add_trace(trace, panel, 1)
-    figure.update_layout(height=820, showlegend=False, meta={"alt": _alt(rows)})
+    figure.update_layout(height=820, showlegend=False, meta={"alt": ALT})
     figure.update_layout(margin={"l": 60, "r": 16, "t": 40, "b": 40})
     figure.update_xaxes(visible=False, range=[-0.15, 1.15], constrain="domain", row=1, col=1)
     figure.update_yaxes(visible=False, range=[-0.22, 0.98], scaleanchor="x", constrain="domain", row=1, col=1)
@@ -93,14 +99,3 @@ def drawn(part: pd.DataFrame, beta: float) -> list[dict]:
         heights = now.loc[list(codes)].tolist()
         traces.append(_scatter(x=[beta] * len(heights) or [None], y=heights or [None], mode="markers", marker=marker))
     return traces
-
-
-def _alt(rows: pd.DataFrame) -> str:
-    """What there is to see, counted over the settings."""
-    settings = rows.groupby(["along", "height", "beta"])
-    stuck = (rows["local"] & ~rows["best"]).groupby([rows[name] for name in ("along", "height", "beta")]).any()
-    return (
-        "Three worlds as points in the triangle of three tokens and, below, five lines: the value of each code against "
-        f"the price, less that of the code that keeps all three apart. Over {settings.ngroups} settings of the third "
-        f"world and the price, {stuck.mean():.0%} have a code that no single step improves and that is not the best."
-    )

@@ -21,10 +21,14 @@ def build(size: GPTSize, models: int, seed: int, device, dtype, name: str = "gpt
     return MicroGPT(size, Draws(num_networks=models, seed=seed, layer=name, dtype=dtype, device=device))
 
 
-def fit(model: MicroGPT, loss: Callable[[int], Tensor], *, steps: int, rate: Callable[[int], float]) -> Tensor:
-    """Adam as microgpt has it, from moments of zero: the loss before each step, (K, steps)."""
+def fit(
+    model: MicroGPT, loss: Callable[[int], Tensor], *, steps: int, rate: Callable[[int], float], decay: float = 0.0
+) -> Tensor:
+    """Adam as microgpt has it, from moments of zero, and AdamW where weights decay: the loss before each step,
+    (K, steps)."""
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    optimiser = torch.optim.Adam(model.parameters(), betas=(0.85, 0.99), fused=fused)
+    kind, facts = (torch.optim.AdamW, {"weight_decay": decay}) if decay else (torch.optim.Adam, {})
+    optimiser = kind(model.parameters(), betas=(0.85, 0.99), fused=fused, **facts)
     return training.train(loss, optimiser, steps=steps, rate=rate)
 
 

@@ -1,15 +1,15 @@
-"""What a model must tell apart, and at which price it will, in plain Python.
+"""What a loss makes a model tell apart, at which price, and what one text can pay, in plain Python.
 
 prior[w]       probability of world w        D[c]   probability of context c
 laws[w][c]     distribution of the next token in world w and context c
 code           the cell of each world; the model knows the cell and not the world
 
-The best loss of a code is a floor plus, for each cell, the Jensen-Shannon divergence of the distributions that it
+The best loss of a code is a lower bound plus, for each cell, the Jensen-Shannon divergence of the distributions that it
 merges. With a price beta per nat of the code's entropy a distinction is kept as long as its gain exceeds its price.
 """
 
 import math
-from itertools import combinations
+from itertools import product
 
 
 def entropy(law):
@@ -31,13 +31,8 @@ def cells(code):
     return [[w for w, c in enumerate(code) if c == cell] for cell in sorted(set(code))]
 
 
-def floor(prior, D, laws):
-    """The loss of a model that knows the world."""
-    return sum(p * d * entropy(laws[w][c]) for w, p in enumerate(prior) for c, d in enumerate(D))
-
-
 def excess(prior, D, laws, code):
-    """What a code loses over the floor, with its best decoder."""
+    """What a code loses above the bound, with its best reader."""
     total = 0.0
     for cell in cells(code):
         weights = [prior[w] for w in cell]
@@ -45,23 +40,8 @@ def excess(prior, D, laws, code):
     return total
 
 
-def best_loss(prior, D, laws, code):
-    """The cross-entropy of the best decoder, computed from its predictions."""
-    total = 0.0
-    for cell in cells(code):
-        for c, d in enumerate(D):
-            said = mixture([prior[w] for w in cell], [laws[w][c] for w in cell])
-            for w in cell:
-                total -= prior[w] * d * sum(p * math.log(q) for p, q in zip(laws[w][c], said) if p > 0)
-    return total
-
-
 def complexity(prior, code):
     return entropy([sum(prior[w] for w in cell) for cell in cells(code)])
-
-
-def cost(prior, D, laws, code, beta):
-    return excess(prior, D, laws, code) + beta * complexity(prior, code)
 
 
 def codes(worlds):
@@ -72,8 +52,10 @@ def codes(worlds):
     return found
 
 
-def best_code(prior, D, laws, beta):
-    return min(codes(len(prior)), key=lambda code: cost(prior, D, laws, code, beta))
+def best_code(prior, D, laws, beta, R=1):
+    """The least loss per letter plus price; `laws` are those of texts of R letters."""
+    costs = [(excess(prior, D, laws, code) / R + beta * complexity(prior, code), code) for code in codes(len(prior))]
+    return min(costs)[1]
 
 
 def split_gain(prior, D, laws, A, B):
@@ -86,18 +68,9 @@ def split_gain(prior, D, laws, A, B):
     return gain, entropy([p / sum(pi) for p in pi])
 
 
-def equivalent(laws, D, w, u):
-    """Whether no context of the training ecology tells two worlds apart."""
-    return all(laws[w][c] == laws[u][c] for c, d in enumerate(D) if d > 0)
-
-
-def free_codes(prior, D, laws):
-    """The codes without excess: those whose cells hold equivalent worlds only."""
-    return [
-        code
-        for code in codes(len(prior))
-        if all(equivalent(laws, D, w, u) for cell in cells(code) for w, u in combinations(cell, 2))
-    ]
+def repeat(laws, R):
+    """The distribution of R letters, each drawn anew in the same world; the one context is the empty text."""
+    return [[[math.prod(text) for text in product(law, repeat=R)]] for (law,) in laws]
 
 
 def text_plot(x, curves, label=""):
@@ -112,24 +85,22 @@ def text_plot(x, curves, label=""):
 plot = globals().get("plot", text_plot)  # the book's page draws it
 
 if __name__ == "__main__":
-    # Three worlds that differ in one context. Telling them apart costs; the best code keeps what is worth its price.
-    # - Raise `beta` from 0.3 to 0.4 and 0.6: first two worlds are merged, then all three.
-    # - Make the middle world like the first, `[0.9, 0.1]`: it is merged at a far lower price.
-
+    # Three coins, tossed R times. The best code keeps a distinction as long as it is worth its price.
+    # - Raise `beta` from 0.3 to 0.4 and 0.6: first two coins are merged, then all three.
+    # - Set `R = 8`: eight tosses pay for the coin once, and at `beta = 0.3` nothing is kept.
+    # - Make the middle coin like the first, `[0.9, 0.1]`: it is merged at a far lower price.
     prior = [1 / 3, 1 / 3, 1 / 3]
-    laws = [[[1.0, 0.0]], [[0.5, 0.5]], [[0.0, 1.0]]]  # what each world writes next, in its one context
+    laws = [[[1.0, 0.0]], [[0.5, 0.5]], [[0.0, 1.0]]]  # what each coin shows, in its one context
     beta = 0.3  # price of a nat of the code's entropy
+    R = 1  # letters of a text
 
-    code = best_code(prior, [1.0], laws, beta)
-    lost, told = excess(prior, [1.0], laws, code), complexity(prior, code)
-    print("best code", code, f": loses {lost:.4f} nats, keeps {told:.4f} nats of the world")
+    code = best_code(prior, [1.0], repeat(laws, R), beta, R)
+    lost, kept = excess(prior, [1.0], repeat(laws, R), code), complexity(prior, code)
+    print("best code", code, f": loses {lost:.4f} nats a text, keeps {kept:.4f} nats of the world")
     gain, price = split_gain(prior, [1.0], laws, [0], [1])
-    print(f"telling world 1 from world 2 is worth it up to beta = {gain / price:.4f}")
+    print(f"with one toss telling coin 1 from coin 2 is worth it up to beta = {gain / price:.4f}")
 
-    prices = [k / 50 for k in range(51)]
-    plot(
-        prices,
-        {"nats of the world that are kept": [complexity(prior, best_code(prior, [1.0], laws, b)) for b in prices]},
-        "beta",
-    )
-    result = [lost, told, gain]
+    lengths = list(range(1, 10))
+    spent = [excess(prior, [1.0], repeat(laws, r), [0, 0, 0]) for r in lengths]
+    plot(lengths, {"nats that knowing the coin saves in a text": spent, "ln 3": [math.log(3)] * 9}, "tosses")
+    result = [lost, kept, gain, spent[-1]]

@@ -63,16 +63,6 @@ def equidistant(n: int, epsilon: float) -> FiniteEcology:
     return FiniteEcology(np.full(n, 1 / n), np.ones(1), laws[:, None])
 
 
-def revealing(t: float) -> FiniteEcology:
-    """Two coins; with probability t the context is the world's own, else one that both share. The laws differ in all.
-
-    The constant code has the excess (1 - t) JS(P_1, P_2).
-    """
-    coins = np.array([[0.9, 0.1], [0.2, 0.8]])
-    contexts = [[1 - t, t, 0.0], [1 - t, 0.0, t]]
-    return FiniteEcology(np.array([0.5, 0.5]), np.array(contexts), np.repeat(coins[:, None], 3, axis=1))
-
-
 def two_covers() -> FiniteEcology:
     """Three worlds, of which the outer two never meet in a context: each may share a code with the middle one, not all.
 
@@ -83,18 +73,3 @@ def two_covers() -> FiniteEcology:
     laws = np.full((3, 3, 2), 0.5)
     laws[0, 2], laws[2, 2] = (0.9, 0.1), (0.1, 0.9)
     return FiniteEcology(np.full(3, 1 / 3), np.array(contexts), laws)
-
-
-def family(generator: torch.Generator, C: int = 3, V: int = 12) -> FiniteEcology:
-    """Seven equally likely languages of letter frequencies: three and two sisters, a cousin of both, and an outsider.
-
-    A child mixes its parent with a fresh law, at weights .15 (sisters), .5 (branches) and .9 (the outsider).
-    """
-
-    def child(parent: np.ndarray, weight: float) -> np.ndarray:
-        return (1 - weight) * parent + weight * simplex((C, V), generator)
-
-    root = simplex((C, V), generator)
-    first, second = child(root, 0.5), child(root, 0.5)
-    sisters = [child(first, 0.15) for _ in range(3)] + [child(second, 0.15) for _ in range(2)]
-    return FiniteEcology(np.full(7, 1 / 7), np.full(C, 1 / C), [*sisters, child(root, 0.5), child(root, 0.9)])

@@ -43,21 +43,11 @@ class LanguageFamily:
         """Letters of the alphabet; also the token that opens a text."""
         return self.first.shape[1]
 
-    @property
-    def vocabulary(self) -> int:
-        """Letters and the opening token."""
-        return self.letters + 1
-
     def laws(self, languages: Int[Tensor, "*batch"], texts: Int[Tensor, "*batch T"]) -> Float[Tensor, "*batch T V"]:
         """The true law of the next token after each token; the opening token never comes again."""
         opened = torch.cat([self.transitions, self.first.unsqueeze(1)], dim=1)  # the row of A is the first letter's law
         found = opened[languages.unsqueeze(-1), texts]
         return torch.nn.functional.pad(found, (0, 1))
-
-    def entropy_rates(self) -> Float[Tensor, "n"]:
-        """Nats per letter that no model of a language can save: sum_a first(a) H(P(. | a))."""
-        entropies = -torch.xlogy(self.transitions, self.transitions).sum(dim=-1)
-        return (self.first * entropies).sum(dim=-1)
 
     def texts(
         self, languages: Int[Tensor, "*batch"], length: int, generator: torch.Generator

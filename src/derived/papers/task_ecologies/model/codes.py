@@ -17,14 +17,14 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import entr, kl_div, rel_entr, xlogy
+from scipy.special import entr, rel_entr, xlogy
 
 from derived.lab.checks import check_at_least
 
 from .ecology import FiniteEcology
 from .partitions import Labels, cells, from_masks, normal_form
 
-MOST_WORLDS = 20  # 2^20 cell costs; the recursion takes 3^19 / 2 sums
+MOST_WORLDS = 16  # 2^16 tables of contexts and tokens; the recursion takes 3^15 / 2 sums
 BLOCK = 10  # worlds of one block of the recursion: its 3^10 sums stay in cache
 
 
@@ -94,26 +94,17 @@ def cell_costs(ecology: FiniteEcology) -> Costs:
     """The loss and the entropy of every set of worlds as a cell: a set is a smaller one and its highest world.
 
     Loss: sum_c [A_S(c) ln A_S(c) - sum_y T_S(c,y) ln T_S(c,y)], A_S and T_S sums over the set. ValueError for more than
-    20 worlds.
+    16 worlds.
     """
-    n, C, V = ecology.laws.shape
+    n = ecology.num_worlds
     if n > MOST_WORLDS:
         raise ValueError(f"{n} worlds have {2**n:,} sets; give at most {MOST_WORLDS}")
-    weighted = ecology.weighted
-    losses, masses = np.zeros(2**n), np.zeros(2**n)
-    low = min(n, max(1, 22 - int(math.log2(C * V))))  # sets of the first worlds as one table, the rest one by one
-    table, mass = np.zeros((2**low, C, V)), np.zeros(2**low)
-    for w in range(low):
-        table[2**w : 2 ** (w + 1)] = table[: 2**w] + weighted[w]
-        mass[2**w : 2 ** (w + 1)] = mass[: 2**w] + ecology.prior[w]
-    for high in range(2 ** (n - low)):
-        members = [low + bit for bit in range(n - low) if high >> bit & 1]
-        part = table + weighted[members].sum(axis=0)
-        whole = part.sum(axis=-1)
-        place = slice(high * 2**low, (high + 1) * 2**low)
-        losses[place] = xlogy(whole, whole).sum(axis=-1) - xlogy(part, part).sum(axis=(-2, -1))
-        masses[place] = mass + ecology.prior[members].sum()
-    return Costs(losses, entr(masses))
+    table, mass = np.zeros((1, *ecology.laws.shape[1:])), np.zeros(1)
+    for w in range(n):
+        table = np.concatenate([table, table + ecology.weighted[w]])
+        mass = np.concatenate([mass, mass + ecology.prior[w]])
+    whole = table.sum(axis=-1)
+    return Costs(xlogy(whole, whole).sum(axis=-1) - xlogy(table, table).sum(axis=(-2, -1)), entr(mass))
 
 
 @cache
@@ -124,19 +115,6 @@ def _pairs(k: int) -> tuple[np.ndarray, np.ndarray]:
     for bit in (1 << w for w in reversed(range(k))):
         cell, rest = np.concatenate([cell, cell, cell | bit]), np.concatenate([rest, rest | bit, rest])
     return cell, rest
-
-
-def cell_excesses(ecology: FiniteEcology) -> np.ndarray:
-    """The excess of every set of worlds as a cell, by bit mask, (2^n,): sum_c A_S(c) JS of its laws. For small n."""
-    n = ecology.num_worlds
-    sets = [[w for w in range(n) if mask >> w & 1] for mask in range(2**n)]
-    found = np.zeros(2**n)
-    for mask, worlds in enumerate(sets[1:], 1):
-        joint, part = ecology.joint[worlds], ecology.weighted[worlds]
-        mass = joint.sum(axis=0)[:, None]
-        mixture = np.divide(part.sum(axis=0), mass, out=np.zeros(part.shape[1:]), where=mass > 0)
-        found[mask] = kl_div(part, joint[..., None] * mixture).sum()
-    return found
 
 
 def minimum_convolution(f: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -213,7 +191,7 @@ def _optimum(ecology: FiniteEcology, costs: Costs, beta: float) -> Optimum:
 def optimal_partition(ecology: FiniteEcology, beta: float) -> Optimum:
     """The partition that minimises J_beta = L* + beta H over all of them, by the subset recursion. [ours]
 
-    ValueError for beta < 0 and more than 20 worlds.
+    ValueError for beta < 0 and more than 16 worlds.
 
     >>> coins = FiniteEcology([0.5, 0.5], [1.0], [[[0.9, 0.1]], [[0.1, 0.9]]])
     >>> optimal_partition(coins, 0.5).labels, optimal_partition(coins, 0.6).labels

@@ -1,4 +1,4 @@
-"""Finite task ecologies: worlds, contexts, next-token laws, and the exact loss of a code of the world.
+"""Finite task ecologies: worlds, contexts, distributions of the next token, and the exact loss of a code of the world.
 
 symbol       name        meaning                                                                  axes
 pi           prior       weight of each world, positive                                           (n,)
@@ -9,9 +9,9 @@ p            labels      cell of each world: the code                           
 H(Y|C,W)     floor       sum A H(P_w(.|c)): what no code can undercut                             nats
 L*(p)        loss        least cross-entropy of a reader who sees the cell and the context        nats
 Delta(p)     excess      L*(p) - floor = sum_(x,c) Pr(x,c) JS of the laws in the cell             nats
-sigma^2      hellinger   mean over contexts of the squared Hellinger distance of two worlds       (n, n)
 
 The paper has contexts independent of the world; a table (n, C) drops that, and each formula below is right for both.
+A text of R letters is one ecology for each letter, with the letters before it as its context (``letter``).
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, kl_div, xlogy
 
-from derived.lab.checks import check_positive, check_within
+from derived.lab.checks import check_count, check_positive, check_within
 
 from .partitions import Labels, normal_form
 
@@ -200,24 +200,6 @@ class FiniteEcology:
         apart = np.abs(self.laws[:, None] - self.laws[None])[:, :, met].max(axis=(-2, -1), initial=0.0)
         return normal_form((apart <= SAME).argmax(axis=1))
 
-    def hellinger(self) -> np.ndarray:
-        """sigma^2(w, w') = sum_c D(c) H^2(P_w, P_w'), H^2 = (1/2) sum_v (sqrt P - sqrt Q)^2; (n, n), zero diagonal."""
-        return _mean_hellinger(self._independent(), np.sqrt(self.laws))
-
-    def kernel(self) -> np.ndarray:
-        """K = -(1/2) J sigma^2 J with J = I - 11'/n, half the Gram matrix of the centred root laws; (n, n), psd."""
-        centring = np.eye(self.num_worlds) - 1 / self.num_worlds
-        return -0.5 * centring @ self.hellinger() @ centring
-
-    def _independent(self) -> np.ndarray:
-        if self.contexts.ndim == 2:
-            raise ValueError("this ecology's contexts know the world; give one law of contexts (C,)")
-        return self.contexts
-
-
-def _mean_hellinger(weights: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    return 0.5 * np.einsum("c,uwc->uw", weights, ((roots[:, None] - roots[None]) ** 2).sum(axis=-1))
-
 
 def rounding_bound(ecology: FiniteEcology, sums: int = 4) -> float:
     """What rounding allows the gap of two numbers that take ``sums`` sums of x ln x over the whole table, in nats.
@@ -242,5 +224,43 @@ def mix(first: FiniteEcology, second: FiniteEcology, alpha: float) -> FiniteEcol
     check_within("alpha", alpha, 0, 1)
     if not np.array_equal(first.prior, second.prior) or first.laws.shape[-1] != second.laws.shape[-1]:
         raise ValueError("two ecologies of other worlds or another vocabulary; give the same prior and tokens")
-    weights = [(1 - alpha) * first._independent(), alpha * second._independent()]
+    if first.contexts.ndim == 2 or second.contexts.ndim == 2:
+        raise ValueError("an ecology's contexts know the world; give one law of contexts (C,)")
+    weights = [(1 - alpha) * first.contexts, alpha * second.contexts]
     return FiniteEcology(first.prior, np.concatenate(weights), np.concatenate([first.laws, second.laws], axis=1))
+
+
+def repeated(laws: ArrayLike, letters: int) -> np.ndarray:
+    """The distribution of so many letters drawn from ``laws`` (n, V) in one and the same world, (n, V, ..., V).
+
+    >>> repeated([[0.5, 0.5], [1.0, 0.0]], 2).tolist()
+    [[[0.25, 0.25], [0.25, 0.25]], [[1.0, 0.0], [0.0, 0.0]]]
+    """
+    check_count("letters", letters)
+    laws = np.asarray(laws, dtype=float)
+    found = laws
+    for _ in range(letters - 1):
+        found = found[..., None] * laws.reshape(len(laws), *[1] * (found.ndim - 1), -1)
+    return found
+
+
+def letter(prior: ArrayLike, texts: ArrayLike, before: int) -> FiniteEcology:
+    """The ecology of one letter of a text, its context the ``before`` letters in front of it; ``texts`` (n, V, ..., V)
+    holds the probability of every text in every world. ValueError where no letter is left.
+
+    >>> coins = repeated([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], 3)
+    >>> [round(letter([1 / 3] * 3, coins, r).js_excess([0, 0, 0]), 3) for r in range(3)]
+    [0.462, 0.22, 0.155]
+    """
+    texts = np.asarray(texts, dtype=float)
+    if not 0 <= before < texts.ndim - 1:
+        raise ValueError(f"before = {before} in texts of {texts.ndim - 1} letters; give 0 to {texts.ndim - 2}")
+    n, V = texts.shape[:2]
+    joint = texts.reshape(n, V**before, V, -1).sum(axis=-1)
+    mass = joint.sum(axis=-1, keepdims=True)
+    _check_sums("texts", mass[..., 0], ROUNDING)
+    return FiniteEcology(
+        prior,
+        (mass / mass.sum(axis=1, keepdims=True))[..., 0],
+        np.divide(joint, mass, out=np.full_like(joint, 1 / V), where=mass > 0),
+    )

@@ -8,21 +8,17 @@ theta    weights    token, position and output embeddings; qkv, out, up, down a 
 
 x = norm(token + position); then per block x + attention(norm(x)) and x + MLP(norm(x)), the MLP four times as wide and
 rectified; logits = x W_out. Root-mean-square norms without gains, no biases, no norm at the end, all weights
-N(0, init_std^2) at the start. With ``experts`` the MLP is one of several, chosen token by token by a router that sees
-the state alone (Karpathy's microgpt, 2026, as the paper uses it; the experts are ours).
+N(0, init_std^2) at the start. (Karpathy's microgpt, 2026, as the paper uses it.)
 """
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, embedding, one_hot, rms_norm, scaled_dot_product_attention
+from torch.nn.functional import cross_entropy, embedding, rms_norm, scaled_dot_product_attention
 
-from derived.lab.checks import check_at_least, check_count
+from derived.lab.checks import check_count
 from derived.lab.nets import Draws, linear
 
 EPS = 1e-5  # of the norms
@@ -41,14 +37,12 @@ class GPTSize:
     depth: int = 2  # 0: the last token alone is read
     heads: int = 4
     block: int = 32  # the longest text
-    experts: int = 0  # 0: one dense MLP per block
     init_std: float = 0.08
 
     def __post_init__(self) -> None:
         for name in ("vocabulary", "width", "heads", "block"):
             check_count(name, getattr(self, name))
-        for name in ("depth", "experts"):
-            check_count(name, getattr(self, name), least=0)
+        check_count("depth", self.depth, least=0)
         if self.width % self.heads:
             raise ValueError(f"width = {self.width} and heads = {self.heads}; give a width that the heads divide")
 
@@ -69,21 +63,22 @@ class MicroGPT(nn.Module):
         super().__init__()
         self.size, self.K, d = size, draws.num_networks, size.width
         shapes = {"token": (size.vocabulary, d), "position": (size.block, d), "output": (size.vocabulary, d)}
-        inner = 4 * d * max(size.experts, 1)
         for i in range(size.depth):
-            shapes |= {f"qkv{i}": (3 * d, d), f"out{i}": (d, d), f"up{i}": (inner, d), f"down{i}": (d, inner)}
-            if size.experts:
-                shapes[f"router{i}"] = (size.experts, d)
+            shapes |= {f"qkv{i}": (3 * d, d), f"out{i}": (d, d), f"up{i}": (4 * d, d), f"down{i}": (d, 4 * d)}
         drawn = {name: draws.normal(name, *shape, std=size.init_std) for name, shape in shapes.items()}
         self.weights = nn.ParameterDict({name: nn.Parameter(each) for name, each in drawn.items()})
 
     def forward(self, ids: Int[Tensor, "*models B T"]) -> Float[Tensor, "K B T V"]:
         """Logits after each token of each text. ValueError for texts longer than the block, or of other shapes."""
+        return linear(self.states(ids), self.weights["output"])
+
+    def states(self, ids: Int[Tensor, "*models B T"]) -> Float[Tensor, "K B T d"]:
+        """The last hidden state at each token, which the output matrix reads."""
         x = _norm(self._embedded(ids))
         for i in range(self.size.depth):
             x = x + self._attention(i, _norm(x))
             x = x + self._mlp(i, _norm(x))
-        return linear(x, self.weights["output"])
+        return x
 
     def _embedded(self, ids: Tensor) -> Tensor:
         length, most = ids.shape[-1], self.size.block
@@ -102,30 +97,12 @@ class MicroGPT(nn.Module):
         return linear(mixed.transpose(1, 2).reshape(x.shape), self.weights[f"out{i}"])
 
     def _mlp(self, i: int, x: Tensor) -> Tensor:
-        hidden = linear(x, self.weights[f"up{i}"]).relu()
-        if self.size.experts:  # the probability of the chosen expert, so that the router learns as well
-            shares = linear(x, self.weights[f"router{i}"]).softmax(dim=-1)
-            gate = shares * one_hot(shares.argmax(dim=-1), self.size.experts)
-            hidden = (hidden.unflatten(-1, (self.size.experts, -1)) * gate.unsqueeze(-1)).flatten(-2)
-        return linear(hidden, self.weights[f"down{i}"])
+        return linear(linear(x, self.weights[f"up{i}"]).relu(), self.weights[f"down{i}"])
 
     @property
     def parameters_each(self) -> int:
         """Trained numbers of one model."""
         return sum(weight[0].numel() for weight in self.parameters())
-
-    @torch.no_grad()
-    def replace(self, parents: Int[Tensor, "K"]) -> None:
-        """Model r becomes a copy of model parents[r]."""
-        for weight in self.parameters():
-            weight.copy_(weight[parents])
-
-    @torch.no_grad()
-    def perturb(self, std: float, generator: torch.Generator) -> None:
-        """Independent N(0, std^2) added to every weight, drawn on the CPU."""
-        for weight in self.parameters():
-            noise = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
-            weight.add_((std * noise).to(weight))
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -142,17 +119,6 @@ def text_losses(logits: Float[Tensor, "K B T V"], following: Int[Tensor, "*model
     return cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").view(labels.shape)
 
 
-def output_distances(
-    first: Float[Tensor, "*batch contexts V"], second: Float[Tensor, "*batch contexts V"]
-) -> Float[Tensor, "*batch"]:
-    """The largest L1 distance of two tables of laws over the contexts: 0 where a fixed network merges a pair.
-
-    >>> output_distances(torch.eye(2), torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
-    tensor(1.)
-    """
-    return (first - second).abs().sum(dim=-1).amax(dim=-1)
-
-
 def mean_divergence(laws: Float[Tensor, "*batch n V"]) -> Float[Tensor, "*batch n n"]:
     """Jensen-Shannon divergence of equal weights between every two of n laws, in nats, as KL to the mean."""
     first, second = laws.unsqueeze(-2), laws.unsqueeze(-3)
@@ -164,16 +130,3 @@ def mean_divergence(laws: Float[Tensor, "*batch n V"]) -> Float[Tensor, "*batch 
 def behavioural_distance(averages: Float[Tensor, "*batch n lengths V"]) -> Float[Tensor, "*batch n n"]:
     """The mean over prefix lengths of the divergence between a model's average next-token laws on two languages."""
     return mean_divergence(averages.transpose(-2, -3)).mean(dim=-3)
-
-
-def thresholded_partition(distances: ArrayLike, threshold: float) -> tuple[int, ...]:
-    """Cells of languages joined by a chain of distances <= threshold: "close" is not transitive, the chain is.
-
-    >>> thresholded_partition([[0, 1, 2], [1, 0, 1], [2, 1, 0]], 1.5)  # first and last are apart, yet in one cell
-    (0, 0, 0)
-    """
-    check_at_least("threshold", threshold, 0)
-    close = np.asarray(distances) <= threshold
-    if close.ndim != 2 or close.shape[0] != close.shape[1] or (close != close.T).any():
-        raise ValueError(f"distances of shape {close.shape}; give a symmetric matrix (n, n)")
-    return tuple(connected_components(close, directed=False)[1].tolist())

@@ -89,45 +89,13 @@ def cells(labels: Labels) -> list[np.ndarray]:
     return [np.flatnonzero(labels == cell) for cell in range(labels.max() + 1)]
 
 
-def masks(labels: Labels) -> np.ndarray:
-    """The bit mask of each cell.
-
-    >>> masks([0, 1, 0]).tolist()
-    [5, 2]
-    """
-    return np.array([(1 << cell).sum() for cell in cells(labels)])
-
-
-def incidence(partitions: np.ndarray) -> np.ndarray:
-    """Which sets of worlds are cells of which partition, (B, 2^n) of zeros and ones: sums over cells are a product.
-
-    >>> incidence(np.array([[0, 1], [0, 0]])).tolist()
-    [[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
-    """
-    count, n = partitions.shape
-    table = np.zeros((count, 2**n))
-    for cell in range(n):
-        sets = ((partitions == cell) << np.arange(n)).sum(axis=1)
-        table[np.arange(count), sets] = 1.0
-    table[:, 0] = 0.0
-    return table
-
-
 def from_masks(sets: Sequence[int], n: int) -> np.ndarray:
     """The labels of the partition of n worlds into these disjoint sets.
 
     >>> from_masks([2, 5], 3)
     array([0, 1, 0])
     """
-    labels = np.full(n, -1)
-    for cell, mask in enumerate(sets):
-        members = np.flatnonzero([mask >> w & 1 for w in range(n)])
-        if (labels[members] >= 0).any():
-            raise ValueError(f"the sets {list(sets)} share a world; give disjoint ones")
-        labels[members] = cell
-    if (labels < 0).any() or sum(sets) >= 2**n:
-        raise ValueError(f"the sets {list(sets)} are no partition of {n} worlds")
-    return normal_form(labels)
+    return normal_form(np.array([next(cell for cell, mask in enumerate(sets) if mask >> w & 1) for w in range(n)]))
 
 
 def merged(labels: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -6,7 +6,6 @@ f        fitness   expected offspring, up to a factor; > 0                      
 z        trait     a number of each type                                        (*batch, m)
 delta    change    mean of z over a parent's offspring less its own z           (*batch, m)
 Q        kernel    Q[i, j] = chance that an offspring of type i is of type j    (m, m)
-L        rates     Q = 1 + epsilon L: rows sum to zero, off-diagonal >= 0       (m, m)
 K        draws     parents drawn, with replacement                              scalar
 """
 
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from derived.lab.checks import check_at_least, check_count, check_fraction, check_positive
+from derived.lab.checks import check_at_least, check_count, check_positive
 
 
 class PriceTerms(NamedTuple):
@@ -58,22 +57,6 @@ def price_terms(
     return PriceTerms(np.asarray(selection), np.asarray((x * fitness * change).sum(axis=-1) / mean))
 
 
-def selection_moments(
-    fitness: ArrayLike, trait: ArrayLike, draws: int, shares: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of (mean trait of K drawn parents) - (mean trait): parents come with p_i = x_i f_i / mean f.
-
-    E = Cov_x(f, z) / mean f, Var = (1/K) sum_i p_i (z_i - sum_j p_j z_j)^2, both exact.
-    """
-    check_count("draws", draws)
-    fitness, trait = np.asarray(fitness, dtype=float), np.asarray(trait, dtype=float)
-    x = _shares(shares, fitness)
-    p = x * fitness / (x * fitness).sum(axis=-1, keepdims=True)
-    centre = (p * trait).sum(axis=-1, keepdims=True)
-    variance = (p * (trait - centre) ** 2).sum(axis=-1) / draws
-    return price_terms(fitness, trait, shares=shares).selection, variance
-
-
 def wright_fisher(
     fitness: ArrayLike, draws: int, generator: torch.Generator, shares: ArrayLike | None = None
 ) -> np.ndarray:
@@ -102,26 +85,6 @@ def _kernel(kernel: ArrayLike, types: int) -> np.ndarray:
     return kernel
 
 
-def replicator_mutator(
-    shares: ArrayLike, fitness: ArrayLike, kernel: ArrayLike | None = None, generations: int = 1
-) -> np.ndarray:
-    """x <- Q^T (f x) / mean f, so many times, for shares (*batch, m); without a kernel like begets like.
-
-    >>> replicator_mutator([0.5, 0.5], [1.0, 3.0])
-    array([0.25, 0.75])
-    """
-    check_count("generations", generations, least=0)
-    fitness = np.asarray(fitness, dtype=float)
-    check_positive("fitness", fitness)
-    x = _shares(shares, fitness)
-    types = fitness.shape[-1]
-    Q = np.eye(types) if kernel is None else _kernel(kernel, types)
-    for _ in range(generations):
-        x = (fitness * x) @ Q
-        x = x / x.sum(axis=-1, keepdims=True)
-    return x
-
-
 def quasispecies(fitness: ArrayLike, kernel: ArrayLike) -> np.ndarray:
     """The shares that selection and mutation lead to: the Perron vector of Q^T diag(f).
 
@@ -133,34 +96,14 @@ def quasispecies(fitness: ArrayLike, kernel: ArrayLike) -> np.ndarray:
     fitness = np.asarray(fitness, dtype=float)
     check_positive("fitness", fitness)
     M = _kernel(kernel, fitness.size).T * fitness
-    # A non-negative (m, m) matrix is primitive iff its power (m - 1)^2 + 1 has no zero (Wielandt, 1950).
-    reach = np.linalg.matrix_power((M > 0).astype(object), 1).astype(bool)
-    power, exponent = np.eye(fitness.size, dtype=bool), (fitness.size - 1) ** 2 + 1
-    while exponent:
-        if exponent & 1:
-            power = power.astype(int) @ reach > 0
-        reach, exponent = reach.astype(int) @ reach > 0, exponent >> 1
-    if not power.all():
+    reach = M > 0  # primitive if and only if a power from (m - 1)^2 + 1 on has no zero (Wielandt, 1950)
+    for _ in range(((fitness.size - 1) ** 2 + 1).bit_length()):
+        reach = reach.astype(int) @ reach > 0
+    if not reach.all():
         raise ValueError("not every type is reached from every type; give a kernel by which mutation connects them all")
     values, vectors = np.linalg.eig(M)
     found = np.abs(vectors[:, values.real.argmax()].real)
     return found / found.sum()
-
-
-def first_order_quasispecies(fitness: ArrayLike, rates: ArrayLike, epsilon: float) -> np.ndarray:
-    """The quasispecies of Q = 1 + epsilon L for small epsilon: x(p) = epsilon f* L(p*, p) / (f* - f(p)) beside the one
-    fittest type p*, which has the rest. ValueError where two types are the fittest."""
-    check_fraction("epsilon", epsilon)
-    fitness, rates = np.asarray(fitness, dtype=float), np.asarray(rates, dtype=float)
-    best = int(fitness.argmax())
-    others = np.arange(fitness.size) != best
-    if not (fitness[others] < fitness[best]).all():
-        fittest = int((fitness == fitness[best]).sum())
-        raise ValueError(f"{fittest} types have the largest fitness; give fitness with one that is above all others")
-    found = np.zeros_like(fitness)
-    found[others] = epsilon * fitness[best] * rates[best, others] / (fitness[best] - fitness[others])
-    found[best] = 1 - found.sum()
-    return found
 
 
 class Recipes(NamedTuple):

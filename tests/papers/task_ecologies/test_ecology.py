@@ -1,4 +1,4 @@
-"""The loss of a code: floor and excess, free codes, contexts that know the world, Hellinger distances."""
+"""The loss of a code: bound and excess, free codes, contexts that know the world, and other ecologies."""
 
 import itertools
 import math
@@ -8,19 +8,14 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 from scipy.special import rel_entr
-from scipy.stats import entropy
+from scipy.stats import entropy, multinomial
 from sympy.utilities.iterables import multiset_partitions
 
 from derived.lab.rng import stream
-from derived.papers.task_ecologies import FiniteEcology, bell_number, is_refinement, loss, set_partitions
-from derived.papers.task_ecologies.data.ecologies import random_ecology, revealing, simplex, two_covers
-from derived.papers.task_ecologies.loss import Informed, agree, naive_excess
-from derived.papers.task_ecologies.model.codes import cell_excesses
-from derived.papers.task_ecologies.model.ecology import _eps, rounding_bound
-from derived.papers.task_ecologies.model.partitions import cells, from_masks, incidence, masks, normal_form
-
-EXPERIMENTS = (Informed,)
-EPS = 2.0**-52
+from derived.papers.task_ecologies import FiniteEcology, bell_number, is_refinement, mix, set_partitions, split_gain
+from derived.papers.task_ecologies.data.ecologies import random_ecology, simplex, two_covers
+from derived.papers.task_ecologies.model.ecology import rounding_bound
+from derived.papers.task_ecologies.model.partitions import from_masks, normal_form
 
 
 def ecology(seed: int = 0, n: int = 4, **facts) -> FiniteEcology:
@@ -42,7 +37,7 @@ def slow_loss(e: FiniteEcology, labels) -> float:
 
 
 def test_a_cells_mixture_is_its_best_decoder():
-    """`te-compensation`: any other decoder pays the mean of KL(mixture || decoder) more, exactly."""
+    """`te-decomposition`: any other decoder pays the mean of KL(mixture || decoder) more, exactly."""
     e = ecology(sparse=0.2)
     for labels in ([0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 2, 3]):
         best, other = e.decoder(labels), simplex(e.decoder(labels).shape, stream(1, "decoder"))
@@ -95,11 +90,10 @@ def test_a_context_that_stands_twice_counts_once_with_both_weights():
     twice = FiniteEcology(e.prior, [*e.contexts[:2], 0.4 * e.contexts[2], 0.6 * e.contexts[2]], e.laws[:, [0, 1, 2, 2]])
     for labels in set_partitions(4):
         assert abs(twice.bayes_loss(labels) - e.bayes_loss(labels)) <= 1e-14
-    assert np.abs(twice.hellinger() - e.hellinger()).max() <= 1e-15
 
 
 def test_free_codes_are_the_refinements_of_the_quotient():
-    """`te-quotient`, `te-count`: classes of sizes 3, 2, 2 leave 5 * 2 * 2 = 20 codes free; one of seven worlds in a
+    """`te-quotient`: classes of sizes 3, 2, 2 leave 5 * 2 * 2 = 20 codes free; one of seven worlds in a
     context of weight zero counts for nothing."""
     classes = np.array([0, 0, 0, 1, 1, 2, 2])
     e = random_ecology(7, 2, 3, stream(0, "classes"), classes=classes)
@@ -107,21 +101,12 @@ def test_free_codes_are_the_refinements_of_the_quotient():
     e = FiniteEcology(e.prior, [*e.contexts, 0.0], unseen)
     assert np.array_equal(e.quotient(), classes)
     partitions = set_partitions(7)
-    free = incidence(partitions) @ cell_excesses(e) < 1e-12
+    free = np.array([e.js_excess(labels) for labels in partitions]) < 1e-12
     assert free.sum() == 20
     assert [is_refinement(each, classes) for each in partitions] == free.tolist()
     assert not np.array_equal(FiniteEcology(e.prior, [0.3, 0.3, 0.4], unseen).quotient(), classes)
     near = FiniteEcology([0.5, 0.5], [1.0], [[[0.5, 0.5]], [[0.5 + 1e-9, 0.5 - 1e-9]]])
     assert near.quotient().tolist() == [0, 1]  # however little apart
-
-
-def test_sums_over_cells():
-    """The excess of a partition is a sum over its cells, of `cell_excesses`; also where contexts know the world."""
-    for informed in (False, True):
-        e = ecology(6, informed=informed)
-        partitions = set_partitions(4)
-        expected = [e.js_excess(labels) for labels in partitions]
-        assert np.abs(incidence(partitions) @ cell_excesses(e) - expected).max() <= 1e-15
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6])
@@ -137,37 +122,19 @@ def test_partitions_are_those_of_sympy(n):
     assert len(found) == len(set_partitions(n)) == bell_number(n)
 
 
-def test_partitions_and_masks():
-    for labels in set_partitions(5):
-        assert np.array_equal(from_masks(masks(labels), 5), labels)
-        assert sum(len(cell) for cell in cells(labels)) == 5
-    assert incidence(set_partitions(4)).sum() == sum(labels.max() + 1 for labels in set_partitions(4))
-
-
 def test_contexts_that_know_the_world():
-    """`te-informed`: the constant code of two coins pays (1 - t) JS; the outer two of three worlds may not be merged,
-    each may be with the middle one, and no coarsest free code is the only one."""
-    whole = revealing(0.0).js_excess([0, 0])
+    """`te-informed`: two coins whose context gives the world away with probability t pay (1 - t) JS; the outer two of
+    three worlds may not be merged, each may be with the middle one, and no coarsest free code is the only one."""
+    tossed = np.repeat(np.array([[0.9, 0.1], [0.2, 0.8]])[:, None], 3, axis=1)
+    whole = jensenshannon(*tossed[:, 0]) ** 2
     for t in (0.0, 0.3, 1.0):
-        assert abs(revealing(t).js_excess([0, 0]) - (1 - t) * whole) <= 1e-15
+        told = FiniteEcology([0.5, 0.5], [[1 - t, t, 0.0], [1 - t, 0.0, t]], tossed)
+        assert abs(told.js_excess([0, 0]) - (1 - t) * whole) <= 1e-15
     covers = two_covers()
     assert max(covers.js_excess([0, 0, 1]), covers.js_excess([0, 1, 1])) <= 1e-15
     assert min(covers.js_excess([0, 0, 0]), covers.js_excess([0, 1, 0])) > 0.05
-    assert agree(covers, np.array([0, 0, 1]))
-    assert not agree(covers, np.array([0, 1, 0]))
     with pytest.raises(ValueError, match="have no quotient"):
         covers.quotient()
-
-
-def test_the_formula_that_is_refuted_is_the_one_with_prior_weights():
-    """Mixtures with the weights pi(w) / pi_S, contexts by their marginal law."""
-    e, labels = ecology(8, informed=True), np.array([0, 0, 1, 1])
-    marginal, expected = e.prior @ e.contexts, 0.0
-    for cell in cells(labels):
-        mixture = np.average(e.laws[cell], axis=0, weights=e.prior[cell])
-        expected += (e.prior[cell][:, None] * marginal * rel_entr(e.laws[cell], mixture).sum(axis=-1)).sum()
-    assert abs(naive_excess(e, labels) - expected) <= 1e-14
-    assert abs(naive_excess(e, labels) - e.js_excess(labels)) > 1e-3
 
 
 def test_independence_is_a_special_case():
@@ -175,26 +142,6 @@ def test_independence_is_a_special_case():
     told = FiniteEcology(e.prior, np.tile(e.contexts, (4, 1)), e.laws)
     for labels in set_partitions(4):
         assert abs(told.js_excess(labels) - e.js_excess(labels)) <= 1e-15
-
-
-def test_hellinger_and_its_kernel():
-    """`te-hellinger`: H^2 <= -2 ln(1 - H^2) <= KL; KL is 4 H^2 for near laws; the kernel and its rank."""
-    P, Q = simplex((2, 300, 4), stream(0, "laws"))
-    for p, q in zip(P, Q, strict=True):
-        e = FiniteEcology([0.5, 0.5], [1.0], [[p], [q]])
-        H2 = e.hellinger()[0, 1]
-        assert abs(H2 - (1 - np.sqrt(p * q).sum())) <= 1e-14
-        assert H2 <= -2 * math.log(1 - H2) + EPS <= rel_entr(p, q).sum() + 2 * EPS
-    near = 0.999 * P + 0.001 * Q
-    ratio = rel_entr(P, near).sum(axis=-1) / (2 * ((np.sqrt(P) - np.sqrt(near)) ** 2).sum(axis=-1))
-    assert np.abs(np.median(ratio) - 1) <= 1e-2
-    e = random_ecology(5, 3, 4, stream(1, "kernel"), classes=(0, 0, 1, 2, 2))
-    K = e.kernel()
-    values = np.linalg.eigvalsh(K)
-    assert values.min() >= -1e-15
-    assert (values > 1e-12).sum() == 2
-    distances = np.diag(K)[:, None] + np.diag(K) - 2 * K
-    assert np.abs(distances - e.hellinger()).max() <= 1e-14
 
 
 def test_what_an_ecology_refuses():
@@ -221,32 +168,19 @@ def test_what_an_ecology_refuses():
         e.bayes_loss([0.5, 0.5, 1.0, 1.0])
     with pytest.raises(ValueError, match=r"a decoder \(1, 3, 4\) for 4 worlds; give \(2, 3, 4\)"):
         e.loss([0, 0, 1, 1], e.decoder([0, 0, 0, 0]))
-    with pytest.raises(ValueError, match="contexts know the world"):
-        ecology(informed=True).kernel()
+    with pytest.raises(ValueError, match=r"alpha = 1\.5"):
+        mix(e, e, 1.5)
+    with pytest.raises(ValueError, match="other worlds or another vocabulary"):
+        mix(e, ecology(9), 0.5)
+    told = FiniteEcology(e.prior, np.tile(e.contexts, (4, 1)), e.laws)
+    with pytest.raises(ValueError, match="know the world"):
+        mix(told, e, 0.5)
     with pytest.raises(ValueError, match="partitions of 2 and of 3 worlds"):
         is_refinement([0, 1], [0, 1, 2])
     with pytest.raises(ValueError, match="n = 13: 27,644,437 partitions"):
         set_partitions(13)
-    for sets, words in (([3, 2], "share a world"), ([1], "no partition of 2"), ([1, 6], "no partition of 2")):
-        with pytest.raises(ValueError, match=words):
-            from_masks(sets, 2)
     with pytest.raises(ValueError, match="classes of 3 worlds; give one for each of 4"):
         ecology(classes=(0, 0, 1))
-
-
-def test_rows_say_so_where_the_formula_is_wrong(rows, monkeypatch):
-    """With prior weights the routes part and codes are misjudged; replicates are other draws."""
-    assert (rows[Informed]["gap"] <= rows[Informed]["bound"]).all()
-    assert not rows[Informed]["mismatch"].any()
-    floors = rows[Informed].query("kind == 'random'").groupby("replicate")["floor"].first()
-    assert floors.nunique() == len(floors) == 3
-    right = FiniteEcology.js_excess
-    monkeypatch.setattr(loss, "naive_excess", lambda e, labels: right(e, labels))
-    blind = lambda e: FiniteEcology(e.prior, e.joint.sum(axis=0), e.laws)  # noqa: E731
-    monkeypatch.setattr(FiniteEcology, "js_excess", lambda e, labels: right(blind(e), labels))
-    table = Informed.at("tiny").run({"kind": "random"}, seed=0, device="cpu", dtype=None)
-    assert (table["gap"] > table["bound"]).any()
-    assert Informed().run({"kind": "covers"}, seed=0, device="cpu", dtype=None)["mismatch"].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -282,6 +216,67 @@ def test_what_rounding_allows_is_counted():
     assert gap <= rounding_bound(some) < 1e-13
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
-def test_the_rounding_of_one_number_is_that_of_its_type(dtype):
-    assert _eps(torch.zeros(1, dtype=dtype)) == torch.finfo(dtype).eps / 2
+def test_masks_are_labels():
+    for labels in set_partitions(4):
+        sets = [sum(1 << w for w in range(4) if labels[w] == cell) for cell in range(labels.max() + 1)]
+        assert from_masks(sets, 4).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_merged_pair_pays_at_least_its_bound(seed):
+    """`te-off`: for every code and every pair that it merges, by entropies; the cell of a pair pays just that."""
+    e = ecology(seed, 5, sparse=0.2)
+    for labels in set_partitions(5):
+        excess = e.js_excess(labels)
+        for u, w in (pair for pair in itertools.combinations(range(5), 2) if np.ptp(labels[[*pair]]) == 0):
+            mass, bound = e.prior[[u, w]].sum(), 0.0
+            for c, weight in enumerate(e.contexts):
+                mixture = np.average(e.laws[[u, w], c], axis=0, weights=e.prior[[u, w]])
+                mean = np.average([entropy(e.laws[i, c]) for i in (u, w)], weights=e.prior[[u, w]])
+                bound += mass * weight * (entropy(mixture) - mean)
+            assert bound <= excess + 1e-14
+            assert abs(bound - mass * split_gain(e, [u], [w])) <= 1e-14
+            if np.bincount(labels).max() == 2 and labels.max() == 3:
+                assert abs(bound - excess) <= 1e-14
+
+
+def test_readers_agree_in_training_and_nowhere_else():
+    """`te-off`: readers that differ where training never goes have one loss there, and two elsewhere."""
+    e = ecology(0, 5, classes=(0, 0, 1, 2, 2))
+    first, second = (FiniteEcology(e.prior, law, e.laws) for law in ([0.4, 0.6, 0.0], [0.0, 0.0, 1.0]))
+    code, one = e.quotient(), e.decoder(e.quotient())
+    other = one.copy()
+    other[:, 2] = simplex((3, 4), stream(1, "twins"))
+    assert abs(first.loss(code, one) - first.loss(code, other)) <= 1e-14
+    assert abs(first.loss(code, one) - first.bayes_loss(code)) <= 1e-14
+    assert second.loss(code, other) - second.loss(code, one) > 1e-3
+
+
+def test_mixing_is_linear_and_merges_nothing_below_one():
+    e = ecology(2)
+    other = FiniteEcology(e.prior, [1.0], simplex((4, 1, 4), stream(3, "other")))
+    blind = FiniteEcology(e.prior, [1.0], np.full((4, 1, 4), 0.25))
+    for alpha in (0.0, 0.25, 1.0):
+        for value in (lambda e: split_gain(e, [0], [1]), lambda e: e.bayes_loss([0, 0, 1, 1])):
+            assert abs(value(mix(e, other, alpha)) - (1 - alpha) * value(e) - alpha * value(other)) <= 1e-14
+    assert mix(e, blind, 0.999).quotient().tolist() == [0, 1, 2, 3]
+    assert mix(e, blind, 1.0).quotient().tolist() == [0] * 4
+
+
+def test_the_least_empirical_loss_is_free_as_often_as_the_bound_says():
+    """`te-certify`: the exact chance that a code with an excess wins, by listing all data sets, against Hoeffding's
+    tails."""
+    laws, N = np.array([[0.95, 0.05], [0.05, 0.95]]), 40
+    e = FiniteEcology([0.5, 0.5], [1.0], laws[:, None])
+    weights = (e.prior[:, None] * laws).ravel()
+    losses = np.array([-np.log(e.decoder(labels)[list(labels), 0].ravel()) for labels in ((0, 0), (0, 1))])
+    gamma, ceiling = e.js_excess([0, 0]), losses.max()
+    for size in (5, 10, N):
+        counts = np.array([(*c, size - sum(c)) for c in itertools.product(range(size + 1), repeat=3) if sum(c) <= size])
+        chance = multinomial.pmf(counts, size, weights)
+        merged, apart = counts @ losses.T[:, 0], counts @ losses.T[:, 1]
+        failed = chance[merged <= apart].sum()
+        assert failed <= 2 * 2 * math.exp(-size * gamma**2 / (2 * ceiling**2))
+        assert (failed < 1e-3) == (size == N)
+    asked = 2 * (ceiling / gamma) ** 2 * math.log(2 * 2 / 0.05)
+    assert 2 * 2 * math.exp(-asked * gamma**2 / (2 * ceiling**2)) == pytest.approx(0.05)

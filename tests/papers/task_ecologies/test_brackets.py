@@ -10,10 +10,10 @@ import torch
 
 from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
-from derived.papers.task_ecologies import rescue
-from derived.papers.task_ecologies.data import expressions
+from derived.papers.task_ecologies import brackets
+from derived.papers.task_ecologies.brackets import RecipePopulation, Rescue, Ruler, both_ways, mixture
+from derived.papers.task_ecologies.data import brackets as expressions
 from derived.papers.task_ecologies.data.ngrams import fit_ngram
-from derived.papers.task_ecologies.rescue import RecipePopulation, Rescue, Ruler, both_ways, mixture
 
 EXPERIMENTS = (Rescue, RecipePopulation, Ruler)
 
@@ -148,37 +148,22 @@ def test_a_ruler_reads_the_texts_of_the_networks(rows):
     assert ruler["gap"].nunique() == 10
 
 
-def test_a_gap_of_a_table_grows_as_it_is_smoothed_less_by_the_share_of_what_was_never_read(chunks):
-    """By ln 2 for every place of a pair that was never read, a halving of the smoothing; the share of pairs stays."""
-    texts, twins = (expressions.expression_ids(each) for each in (chunks[:80], chunks[80:120]))
-    other = expressions.expression_ids([expressions.shuffled_twin(each, stream(0, "twins")) for each in chunks[80:120]])
-    seen = {pair for row in texts.tolist() for pair in itertools.pairwise(row)}
-    unread = [[pair not in seen for pair in itertools.pairwise(row)] for row in (*other.tolist(), *twins.tolist())]
-    found = []
-    for strength in (2e-9, 1e-9):
-        table = fit_ngram(texts, 2, expressions.VOCABULARY, opening=expressions.OPENING, strength=strength)
-        found.append(rescue.told_apart(*(table.losses(each).mean(dim=1) for each in (twins, other))))
-    share = np.mean(unread[:40]) - np.mean(unread[40:])
-    assert float(found[1]["gap"] - found[0]["gap"]) == pytest.approx(np.log(2) * share, abs=1e-6)
-    assert found[1]["right"] == found[0]["right"] == 1
-
-
 def test_pairs_that_are_told_apart():
     """One right, one wrong, one tie but for rounding: right in half of the pairs."""
     balanced, unbalanced = torch.tensor([1.0, 2.0, 3.0]).double(), torch.tensor([2.0, 1.5, 3.0 + 1e-13]).double()
-    told = rescue.told_apart(balanced, unbalanced)
+    told = brackets.told_apart(balanced, unbalanced)
     assert (float(told["gap"]), float(told["right"])) == (pytest.approx(0.5 / 3), 0.5)
 
 
 def test_as_many_texts_are_judged_as_it_says(monkeypatch):
     """Balanced, unbalanced and held out for the choice of the rate, though more were drawn to train on."""
-    own_losses, judged = rescue.own_losses, []
+    own_losses, judged = brackets.own_losses, []
 
     def noted(model, texts, device):
         judged.append(texts.shape[1])
         return own_losses(model, texts, device)
 
-    monkeypatch.setattr(rescue, "own_losses", noted)
+    monkeypatch.setattr(brackets, "own_losses", noted)
     small = Rescue(replicates=1, corpus=40_000, judged=12, steps=20, alphas=(1.0,), rates=(0.01,))
     run_experiment(small, seed=0, device="cpu")
     assert judged == [12] * 5
@@ -261,23 +246,11 @@ def test_validation_chooses_the_rate_and_replicates_are_paired():
             ("trigram", "matched", 1.0, 0.1): (0.2, 1.0),
         }
     )
-    more = rescue.rises_more("network", "trigram")(rows)
-    assert (more.value, more.low, more.n) == (pytest.approx(0.5), pytest.approx(0.5), 4)
-    assert rescue.as_often_right("trigram")(rows).value == pytest.approx(0)
     matched = rows["twin"] == "matched"
     rows.loc[matched, "right"] += 1  # far from a half, so that the difference decides: paired, without spread
-    assert rescue.more_often_than_the_table("network")(rows).low == pytest.approx(0.03)
+    assert brackets.more_often_than_the_table("network")(rows).low == pytest.approx(0.03)
     rows.loc[matched, "right"] -= 0.6  # still .03 above the table, but right in less than half of the pairs
-    assert rescue.more_often_than_the_table("network")(rows).value == pytest.approx(-0.035)
-
-
-def test_a_network_that_has_learned_nothing_is_not_as_often_right_as_a_table():
-    rows = made({("network", "shuffled", 1.0, 0.1): (5.0, 1.0), ("trigram", "shuffled", 1.0, 0.1): (10.0, 1.0)})
-    (claim,) = (each for each in rescue.CLAIMS if each.id == "TE-E4.b")
-    assert claim.judge(claim.measure(rows))[0] == "fails"
-    network = rows["reader"] == "network"
-    rows.loc[network, "right"] += 0.495
-    assert claim.judge(claim.measure(rows))[0] == "holds"
+    assert brackets.more_often_than_the_table("network")(rows).value == pytest.approx(-0.035)
 
 
 def test_networks_that_still_learn_are_not_judged():
@@ -288,25 +261,16 @@ def test_networks_that_still_learn_are_not_judged():
             ("trigram", "shuffled", 1.0, 0.1): (1.0, 1.0),
         }
     )
-    assert rescue.judged(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
+    assert brackets.judged(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
     rows.loc[rows["rate"] == 0.2, "before"] += 1  # a rate that is not chosen
     rows.loc[rows["reader"] == "trigram", ["before", "late"]] = np.nan  # tables are counted
-    assert rescue.as_often_right("trigram")(rows).value == pytest.approx(0)
+    assert brackets.judged(rows, "network", "shuffled", 1.0).mean() == pytest.approx(1.15)
     rows.loc[(rows["reader"] == "network") & (rows["rate"] == 0.1), "before"] += 0.006
     with pytest.raises(ValueError, match=r"not at a plateau: .* took 0\.011"):
-        rescue.as_often_right("trigram")(rows)
+        brackets.judged(rows, "network", "shuffled", 1.0)
     rows["before"] = np.nan
     with pytest.raises(ValueError, match="not at a plateau"):
-        rescue.as_often_right("trigram")(rows)
-
-
-def test_the_figure_says_in_words_what_it_shows(rows, tells):
-    tells(
-        rescue.discrimination(rows[Rescue], rows[Ruler]),
-        "triples and one bit",
-        "brackets shuffled (published), triples",
-        "pairs ordinary, network",
-    )
+        brackets.judged(rows, "network", "shuffled", 1.0)
 
 
 # Recipes --------------------------------------------------------------------------------------------------------------
@@ -349,11 +313,11 @@ def fitness_is_alpha(monkeypatch, sign: float) -> pd.DataFrame:
 
 
 def test_selection_moves_the_share_that_pays_and_the_control_drifts(monkeypatch):
-    """Fitness that all but chooses the largest share raises the mean to it, its inverse lowers it; dealt out, the same
+    """Fitness that all but chooses the largest share raises the mean to it, its inverse lowers it; at random the same
     fitness moves it neither way more than drift does."""
     up, down = (fitness_is_alpha(monkeypatch, sign) for sign in (1.0, -1.0))
     for table, sign in ((up, 1), (down, -1)):
-        assert sign * rescue.more_brackets("trigram")(table).value > 0.2
+        assert sign * brackets.more_brackets("trigram")(table).value > 0.2
         moved = table.query("arm == 'selected'").eval("drawn - alpha").groupby(table["generation"]).mean()
         assert sign * moved.iloc[0] > 0.2
     control = pd.concat([each.query("arm == 'shuffled'") for each in (up, down)]).eval("drawn - alpha")
@@ -365,8 +329,24 @@ def test_the_last_generation_is_judged_replicate_by_replicate():
     table = table.assign(
         arm=["selected", "selected", "shuffled", "shuffled"] * 2, alpha=[0.0] * 4 + [0.7, 0.9, 0.5, 0.6]
     )
-    assert rescue.more_brackets("network")(table).value == pytest.approx(0.25)
+    assert brackets.more_brackets("network")(table).value == pytest.approx(0.25)
 
 
 def test_the_figure_of_recipes_says_where_they_end(rows, tells):
-    tells(rescue.recipes(rows[RecipePopulation]), "networks, selected", "tables of letter triples, shuffled")
+    tells(brackets.populations(rows[RecipePopulation]), "networks, selected", "tables of triples, fitness at random")
+
+
+def test_two_looks_have_a_wider_interval(rows):
+    """The value is the same, and the level that of half the chance."""
+    one, two = (brackets.more_brackets("network", looks)(rows[RecipePopulation]) for looks in (1, 2))
+    assert one.value == two.value
+    assert two.low < one.low
+    claim = next(each for each in brackets.CLAIMS if each.id == "TE-E4.e")
+    assert claim.measure(rows[RecipePopulation]) == two
+
+
+def test_pairs_are_shares_by_reader_at_the_best_rate(rows):
+    found = brackets.pairs_found(rows[Rescue], rows[Ruler], "matched")
+    assert [*found] == [*brackets.READERS.values()]
+    own = rows[Rescue].query("reader == 'trigram' and twin == 'matched' and alpha == 1").set_index("replicate")["right"]
+    assert found["triples"].to_list() == own.to_list()

@@ -1,19 +1,20 @@
-"""Fixed networks as codes, and trained networks with an imposed code."""
+"""Fixed networks as codes, trained networks with an imposed code, and what hidden states keep."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.task_ecologies import imposed as figures
+from derived.papers.task_ecologies import networks
 from derived.papers.task_ecologies.data.ecologies import random_ecology
-from derived.papers.task_ecologies.imposed import CLAIMS, Frozen, Imposed, without_context
 from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT
 from derived.papers.task_ecologies.model.partitions import set_partitions
+from derived.papers.task_ecologies.networks import CLAIMS, CLASSES, Imposed, Quotient, alike, without_context
 
-EXPERIMENTS = (Frozen, Imposed)
+EXPERIMENTS = (Imposed, Quotient)
 
 
 def outputs(model: MicroGPT, contexts: torch.Tensor, shown: torch.Tensor) -> torch.Tensor:
@@ -22,10 +23,9 @@ def outputs(model: MicroGPT, contexts: torch.Tensor, shown: torch.Tensor) -> tor
     return model(ids)[:, :, -1].softmax(dim=-1).detach()
 
 
-@pytest.mark.parametrize("experts", [0, 3])
-def test_a_fixed_network_merges_what_shows_the_same_text_whatever_the_prompt(experts):
-    """`te-frozen`: dense, with experts, in context: one function of its input; adapted weights are another."""
-    model = MicroGPT(GPTSize(experts=experts), Draws(num_networks=2, dtype=torch.float64))
+def test_a_fixed_network_merges_what_shows_the_same_text_whatever_the_prompt():
+    """`te-network`: one function of its input in any context; adapted weights are another."""
+    model = MicroGPT(GPTSize(), Draws(num_networks=2, dtype=torch.float64))
     draw = stream(0, "prompts")
     shown = torch.randint(26, (1, 4), generator=draw)
     for prompt in (0, 1, 7, 20):
@@ -40,7 +40,7 @@ def test_a_fixed_network_merges_what_shows_the_same_text_whatever_the_prompt(exp
 
 
 def test_a_random_output_layer_separates_what_the_last_state_separates():
-    """`te-generic`: softmax(W h) = softmax(W h') iff W (h - h') is constant, which random W never makes."""
+    """`te-network`: softmax(W h) = softmax(W h') iff W (h - h') is constant, which random W never makes."""
     draw = stream(0, "generic")
     h, other = torch.randn(2, 200, 6, generator=draw, dtype=torch.float64)
     for i in range(200):
@@ -61,7 +61,7 @@ def information(ecology: FiniteEcology, code) -> float:
 
 
 def test_a_reader_that_cannot_see_the_context_pays_the_information_that_it_misses():
-    """`te-gap`: L^Q = floor + excess + Gamma, here with Gamma = I(Y; C | X); it is zero for a reader who sees all."""
+    """`te-network`: the gap of a blind reader is I(Y; C | X); that of one who sees all is zero."""
     for seed in range(5):
         ecology = random_ecology(4, 3, 5, stream(seed, "ecology"))
         for code in set_partitions(4):
@@ -85,19 +85,6 @@ def test_the_table_of_each_arm_has_its_optimum():
         assert imposed.sum(axis=(0, 2)) == pytest.approx(scrambled.sum(axis=(0, 2)))  # the same masses of cells
 
 
-def test_rows_of_fixed_networks(rows):
-    found = rows[Frozen]
-    assert len(found) == 5 * 2 * 6
-    distinct = found[found["observed"] == "distinct"]
-    assert (distinct["l1"] > 0.01).all()
-    assert (distinct["code_excess"].abs() < 1e-15).all()
-    assert (distinct["own_excess"] > 0.1).all()  # no excess of the code, yet far above the floor
-    same = found[(found["observed"] == "same") & (found["network"] != "adapted")]
-    assert (same["l1"] < 1e-12).all()
-    assert (same["code_excess"] > 0.01).all()
-    assert (found[found["network"] == "adapted"]["l1"] > 1e-3).all()
-
-
 def test_trained_networks_reach_what_their_reader_allows_and_no_less(rows):
     found = rows[Imposed]
     assert len(found) == 3 * 5
@@ -109,18 +96,53 @@ def test_trained_networks_reach_what_their_reader_allows_and_no_less(rows):
     assert (found[found["arm"] == "blind"]["loss"] > found[found["arm"] == "blind"]["target"] + 1e-4).all()
 
 
-def test_claims_are_judged_as_expected_and_can_fail(rows, expected):
-    for claim in CLAIMS:
-        assert claim.judge(claim.measure(rows[claim.experiment]))[0] == expected[claim.id], claim.id
-    frozen, imposed = rows[Frozen].copy(), rows[Imposed].copy()
-    frozen.loc[frozen["observed"] == "same", "l1"] += 1e-3  # a fixed network that separates equal texts
-    imposed["loss"] += 0.01
-    for claim in CLAIMS:
-        if claim.id in ("TE-13.c", "TE-13.d", "TE-13.e"):
-            table = frozen if claim.experiment is Frozen else imposed
-            assert claim.judge(claim.measure(table))[0] == "fails", claim.id
+def test_hidden_states_are_compared_within_and_between_classes_in_each_context():
+    """By loops over pairs; points of one class that coincide give zero."""
+    points = torch.randn(2, 3, 6, 4, generator=stream(0, "points"), dtype=torch.float64)
+    for k in range(2):
+        ratios = []
+        for c in range(3):
+            apart = {True: [], False: []}
+            for i in range(6):
+                for j in range(i):
+                    apart[CLASSES[i] == CLASSES[j]].append(float((points[k, c, i] - points[k, c, j]).norm()))
+            ratios.append(np.mean(apart[True]) / np.mean(apart[False]))
+        assert alike(points)[k].item() == pytest.approx(np.mean(ratios))
+    assert alike(points[:, :, list(CLASSES)]).abs().max() < 1e-6
 
 
-def test_figures_say_in_words_what_they_show(rows, tells):
-    tells(figures.trained_against_optimum(rows[Imposed]), "15 networks lie on the diagonal", "a random cell")
-    tells(figures.separations(rows[Frozen]), "dense, same text from 0 to 0")
+def test_rows_of_the_quotient(rows):
+    """Worlds of one class are said alike at the end and not at the start; with six laws nothing comes together."""
+    table = rows[Quotient]
+    assert len(table) == 2 * 2 * 2 * 2
+    start = table[table["at"] == "start"].set_index(["arm", "decay", "replicate"])
+    assert (start.xs(0.0, level="decay")["states"] == start.xs(0.1, level="decay")["states"]).all()
+    end = table[table["at"] == "end"].groupby("arm")
+    assert (end["outputs"].max()["classes"]) < 0.6 < end["outputs"].min()["all different"]
+    assert (table["excess"] > 0).all()
+    assert (table[table["at"] == "end"]["excess"] < table[table["at"] == "start"]["excess"].min()).all()
+
+
+def test_decay_is_compared_network_by_network():
+    rows = pd.DataFrame(
+        [
+            {"arm": arm, "decay": d, "replicate": r, "at": "end", "states": 0.5 * (1 + r) * np.exp(-by * (d > 0))}
+            for arm, by in (("classes", 0.2), ("all different", 0.0))
+            for d in (0.0, 0.1)
+            for r in range(4)
+        ]
+    )
+    claim = next(each for each in CLAIMS if each.id == "TE-13.f")
+    assert claim.measure(rows).value == pytest.approx(-0.2)
+    assert claim.judge(claim.measure(rows))[0] == "holds"
+    assert claim.comparison[1](rows).value == pytest.approx(0)
+
+
+def test_an_imposed_code_is_judged_and_can_fail(rows, expected):
+    claim = next(each for each in CLAIMS if each.id == "TE-13.d")
+    assert claim.judge(claim.measure(rows[Imposed]))[0] == expected[claim.id]
+    assert claim.judge(claim.measure(rows[Imposed].assign(loss=rows[Imposed]["loss"] + 0.01)))[0] == "fails"
+
+
+def test_the_figure_says_in_words_what_it_shows(rows, tells):
+    tells(networks.trained_against_optimum(rows[Imposed], rows[Quotient]), "a random cell", "all different, outputs")
