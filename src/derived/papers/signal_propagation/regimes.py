@@ -392,32 +392,32 @@ CLAIMS = (
 
 
 def growth(rows: pd.DataFrame) -> Figure:
-    """J against depth, both logarithmic, of LayerNorm and of Derf at four alphas; rows of ``Crossing``."""
+    """J against depth, both logarithmic, of LayerNorm and of Derf at two alphas, crossings marked; rows of ``Crossing``."""
     rows = largest(rows).query("attention == 1")
-    figure, ax = plt.subplots(figsize=(5.4, 3.7))
-    derf, layernorm = (rows[rows["norm"] == name] for name in ("erf", "layernorm"))
-    alphas = [alpha for alpha in (0.2, 0.5, 1.0, 2.0) if alpha in set(derf["alpha"])]
-    curves = [(layernorm, INK, "LayerNorm: a power")]
-    for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
-        curves.append((derf[derf["alpha"] == alpha], color, rf"Derf, $\alpha={alpha:g}$"))
-    last = [part.loc[part["b"].idxmax()] for part, *_ in curves]
-    places = np.exp(apart([end["log_J"] for end in last], 1.3))
-    for (part, color, words), end, place in zip(curves, last, places, strict=True):
-        part = part.sort_values("b")
-        ax.plot(part["b"], np.exp(part["log_J"]), color=color, linewidth=2.6 if color == INK else 1.6)
-        beside(ax, end["b"], place, words, color, annotation_clip=False)
+    figure, ax = plt.subplots(figsize=(5.8, 3.5))
+    plain = rows[rows["norm"] == "layernorm"].set_index("b")["log_J"].sort_index()
+    curves = {"LayerNorm": (plain, INK)}
+    for alpha, color in ((1.0, RED), (0.5, BLUE)):
+        derf = rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
+        curves[rf"Derf, $\alpha={alpha:g}$"] = (derf.set_index("b")["log_J"].sort_index(), color)
+    words = []
+    for name, (curve, color) in curves.items():
+        ax.plot(curve.index, np.exp(curve), color=color, linewidth=2.6 if color == INK else 1.8)
+        beside(ax, curve.index[-1], np.exp(curve.iloc[-1]), name, color, annotation_clip=False)
+        above = curve.index[curve > plain]
+        crossed = f", above LayerNorm from depth {above.min()} on" if len(above) else ""
+        words.append(f"{name} ends at {np.exp(curve.iloc[-1]):.3g}{crossed}")
+        if len(above):
+            ax.plot(above.min(), np.exp(curve[above.min()]), "o", color=color, markersize=7)
+            beside(
+                ax, above.min(), np.exp(curve[above.min()]), f"crosses at {above.min()}", color, (-4, 10), ha="right"
+            )
     depth = rows["b"].max()
-    ax.set(
-        xscale="log", yscale="log", xlim=(1, depth), xlabel="depth (block)", ylabel="growth of squared gradients $J$"
-    )
+    ax.set(xscale="log", yscale="log", xlim=(1, depth), xlabel="depth in blocks", ylabel="growth of squared gradients")
     plain_log(ax.xaxis, [tick for tick in (1, 4, 12, 36, 100, 400) if tick <= depth])
-    figure.set_label(
-        f"Growth of squared gradients against depth, both axes logarithmic. LayerNorm, nearly a straight line, ends at "
-        f"{np.exp(last[0]['log_J']):.0f}; Derf bends upwards, to "
-        + ", ".join(
-            f"{np.exp(end['log_J']):.3g} at alpha {alpha:g}" for alpha, end in zip(alphas, last[1:], strict=True)
-        )
-    )
+    panel_label(ax, "Derf begins below LayerNorm and ends above it")
+    told = "; ".join(words).replace("$", "").replace("\\alpha", "alpha ")
+    figure.set_label(f"Growth of squared gradients against depth, both logarithmic. {told}.")
     return figure
 
 
