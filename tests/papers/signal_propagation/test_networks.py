@@ -197,8 +197,8 @@ def test_sharp_attention_is_judged_where_it_is_farthest_either_way():
     claim = BY_ID["SP-21"]
     for ratio, verdict in ((1.1, "holds"), (0.9, "holds"), (1.5, "fails"), (0.6, "fails")):
         assert claim.judge(claim.measure(pd.concat([sharp(1.0, 0.3), sharp(ratio, 3.0)])))[0] == verdict
-    below = claim.measure(pd.concat([sharp(1.2, 0.3), sharp(0.8, 3.0)]))
-    assert below.value == pytest.approx(0.8)  # 1/0.8 is more than 1.2
+    below = claim.measure(pd.concat([sharp(1.2, 0.3), sharp(0.82, 3.0)]))
+    assert below.value == pytest.approx(0.82)  # its lower end is farther from one than the upper end of 1.2
     assert claim.judge(claim.control(sharp(1.0, J_frozen=3.0)))[0] == "fails"
     assert claim.comparison[1](sharp(1.0, J_code=4.0)).value == pytest.approx(1.25)
 
