@@ -1,9 +1,6 @@
-"""The figures with sliders: curves that are the recurrences', a frame for every block, sizes a phone can load."""
-
-import itertools
+"""The figures with sliders: curves that are the recurrences', sizes a phone can load."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from derived.papers.signal_propagation import explorer
@@ -38,28 +35,3 @@ def test_the_first_view_is_that_of_the_recurrences_and_the_alt_text_gives_its_va
         top = figure.layout[f"yaxis{axis}"].range[1]
         assert top >= max(max(c.y) for c in figure.data if c.yaxis == f"y{axis}")
     assert all(f"{path.log_J_backward[0]:.2f} for" in figure.layout.meta["alt"] for path in paths)
-
-
-def cloud(rho: float) -> pd.DataFrame:
-    draw = np.random.default_rng(0).standard_normal((2, 400))
-    tables = []
-    for norm, b in itertools.product(("layernorm", "erf"), (0, 8)):
-        q = 1.0 + b
-        overlap = rho if norm == "layernorm" and b else 0.0
-        u, v = draw[0], overlap * draw[0] + np.sqrt(1 - overlap**2) * draw[1]
-        tables.append(pd.DataFrame({"norm": norm, "b": b, "u": u * q**0.5, "v": v * q**0.5, "q": q, "p": overlap * q}))
-    return pd.concat(tables, ignore_index=True)
-
-
-def test_the_moving_cloud_keeps_its_ellipse_of_two_deviations():
-    figure = explorer.moving_clouds(cloud(0.8))
-    assert [frame.name for frame in figure.frames] == ["0", "8"]
-    assert figure.layout.meta["play"]
-    assert "0.80 with pre-LayerNorm and 0.00 with Derf" in figure.layout.meta["alt"]
-    for points, ellipse in zip(figure.frames[1].data[::2], figure.frames[1].data[1::2], strict=True):
-        x, y = np.array(ellipse.x), np.array(ellipse.y)
-        rho = {"ρ = 0.80": 0.8, "ρ = 0.00": 0.0}[ellipse.text]
-        np.testing.assert_allclose((x**2 - 2 * rho * x * y + y**2) / (1 - rho**2), 4, atol=0.1)
-        u, v = np.array(points.x), np.array(points.y)
-        inside = ((u**2 - 2 * rho * u * v + v**2) / (1 - rho**2) < 4).mean()
-        assert abs(inside - (1 - np.exp(-2))) < 5 * np.sqrt(0.12 / 400)

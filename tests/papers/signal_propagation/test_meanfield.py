@@ -5,11 +5,9 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from derived.lab.rng import stream
 from derived.papers.signal_propagation.model import meanfield
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 from derived.papers.signal_propagation.model.kernels import (
@@ -19,7 +17,8 @@ from derived.papers.signal_propagation.model.kernels import (
     arccos_kernel,
     arccos_kernel_prime,
 )
-from derived.papers.signal_propagation.model.meanfield import attention_overlaps, propagate
+from derived.papers.signal_propagation.model.meanfield import propagate
+from derived.papers.signal_propagation.networks import annealed
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
 A, S = (float(x) for x in vit_variances())
@@ -92,7 +91,7 @@ def test_engine_against_token_matrices(net):
 @examples
 @given(networks())
 def test_ends_agree_sp5(net):
-    """`sp-ends`: J^{B,0} is the same backward and forward; with a common gradient it is J + K of the forward pass."""
+    """J^{B,0} is the same backward and forward; with a common gradient it is J + K of the forward pass."""
     course, pooled = propagate(**net), propagate(**net, output_gradient="pooled")
     assert abs(course.log_J_backward[0] - course.log_J_forward[-1]) < 1e-12
     np.testing.assert_allclose(pooled.J_backward[0], (course.J_forward + course.K_forward)[-1], rtol=1e-12)
@@ -134,14 +133,12 @@ def test_equal_tokens_stay_equal(kind):
 @pytest.mark.parametrize("kind", KERNELS)
 def test_many_tokens_tend_to_the_infinite_limit(kind):
     arguments = {"kernel": KERNELS[kind](0.8), "a": 0.7, "s": 1.1, "depth": 20}
-    limit = propagate(1.0, 0.2, n=5, attention="infinite", **arguments)
+    limit = propagate(1.0, 0.2, n=math.inf, **arguments)
     gaps = []
     for n in (10**4, 10**6):
         course = propagate(1.0, 0.2, n=n, **arguments)
         gaps.append(np.abs(course.log_J_backward - limit.log_J_backward).max())
     assert 80 < gaps[0] / gaps[1] < 120  # first order in 1/n
-    infinite = propagate(1.0, 0.2, n=math.inf, **arguments)
-    np.testing.assert_allclose(infinite.log_J_backward, limit.log_J_backward, rtol=1e-14)
     assert (limit.ratio_backward == 0).all()
 
 
@@ -199,56 +196,16 @@ def test_logarithms_survive_where_j_does_not():
     assert (course.K_backward[-1], course.J_backward[-1]) == (0, 1)
 
 
-# --- annealed attention -------------------------------------------------------------------------------------------
-
-
-def test_annealed_weights_are_averages_over_any_stochastic_matrix():
-    """For every A: means of A^T G A over a and over pairs are f, (1-f)/(n-1) at G = I, (n-1) g, 1-g at 11^T - I."""
-    n = 6
-    A = torch.softmax(2 * torch.randn(n, n, generator=stream(0, "softmax"), dtype=torch.float64), dim=-1).numpy()
-    eye = np.eye(n, dtype=bool)
-    f, g = (A @ A.T)[eye].mean(), (A @ A.T)[~eye].mean()
-    for G, diagonal, pairs in ((np.eye(n), f, (1 - f) / (n - 1)), (1.0 - np.eye(n), (n - 1) * g, 1 - g)):
-        pulled = A.T @ G @ A
-        np.testing.assert_allclose([pulled[eye].mean(), pulled[~eye].mean()], [diagonal, pairs], rtol=1e-13)
-
-
-def test_annealed_block_uses_those_weights():
-    """One block with LayerNorm, by hand."""
-    n, sigma, a, s, q, p = 5, 1.5, 0.8, 0.6, 1.0, 0.2
-    f, g = attention_overlaps(1.0, p, n, sigma)
-    np.testing.assert_allclose(f, 1 / (1 + 4 * math.exp(-2.25 * 0.8)), rtol=1e-14)
-    np.testing.assert_allclose(g, 1 / (1 + 4 * math.exp(-2.25 * 0.2 * 0.8)), rtol=1e-14)
-    arguments = {
-        "kernel": LayerNormKernel(),
-        "a": a,
-        "s": s,
-        "n": n,
-        "depth": 1,
-        "attention": "annealed",
-        "sigma_qk": sigma,
-    }
-    course, pooled = propagate(q, p, **arguments), propagate(q, p, **arguments, output_gradient="pooled")
-    q_half, p_half = q + a * (p + (1 - p) * f), p + a * (p + (1 - p) * g)
-    np.testing.assert_allclose(course.q[1], q_half + s / 2, rtol=1e-14)
-    np.testing.assert_allclose(course.p[1], p_half + s * arccos_kernel(p_half / q_half), rtol=1e-14)
-    J = 1 + s / 2 / q_half
-    K = 1 + s * (math.pi - math.acos(p_half / q_half)) / (2 * math.pi) / q_half
-    np.testing.assert_allclose(course.J_backward[0], (1 + a * f) * J, rtol=1e-13)
-    np.testing.assert_allclose(course.K_backward[0], a * (1 - f) / (n - 1) * J, rtol=1e-13)
-    np.testing.assert_allclose(pooled.J_backward[0], (1 + a * f) * J + a * (n - 1) * g * K, rtol=1e-13)
-
-
 @pytest.mark.parametrize("gradient", ["independent", "pooled"])
-def test_annealed_blocks_pass_k_on_with_the_share_one_minus_g(gradient):
-    """Three blocks, J and K at each of them by hand: in K's own weight 1 - f for 1 - g would be off by far more."""
+def test_given_weights_of_attention_are_taken_block_by_block(gradient):
+    """Three blocks with the public code's weights, J and K at each of them by hand."""
     n, sigma, a, s, kernel = 5, 1.5, 0.8, 0.6, ErfKernel(1.2)
-    arguments = {"kernel": kernel, "a": a, "s": s, "n": n, "depth": 3, "attention": "annealed", "sigma_qk": sigma}
+    arguments = {"kernel": kernel, "a": a, "s": s, "n": n, "depth": 3, "sigma": sigma, "weights": annealed}
     course = propagate(1.0, 0.2, **arguments, output_gradient=gradient)
     J, K = 1.0, float(gradient == "pooled")
     for b in (2, 1, 0):
         tilde_q, tilde_p, hat_q, hat_p = kernel.moments(course.q[b], course.p[b])
-        f, g = attention_overlaps(tilde_q, tilde_p, n, sigma)
+        f, g = annealed(tilde_q, tilde_p, n, sigma)[:2]
         q = course.q[b] + a * (tilde_p + (tilde_q - tilde_p) * f)
         p = course.p[b] + a * (tilde_p + (tilde_q - tilde_p) * g)
         middle_q, middle_p, half_q, half_p = kernel.moments(q, p)
@@ -257,29 +214,6 @@ def test_annealed_blocks_pass_k_on_with_the_share_one_minus_g(gradient):
         J, K = J + a * hat_q * own, K + a * hat_p * other
         np.testing.assert_allclose([course.J_backward[b], course.K_backward[b]], [J, K], rtol=1e-13)
     assert abs(f - g) > 0.02
-
-
-def test_annealed_is_uniform_at_infinite_temperature():
-    arguments = {"kernel": ErfKernel([0.5, 2.0]), "a": 1.0, "s": 1.0, "n": 7, "depth": 9}
-    annealed = propagate(1.0, -0.1, attention="annealed", sigma_qk=0.0, **arguments)
-    uniform = propagate(1.0, -0.1, **arguments)
-    np.testing.assert_allclose(annealed.q, uniform.q, rtol=1e-13)
-    np.testing.assert_allclose(annealed.J_forward, uniform.J_forward, rtol=1e-13)
-    np.testing.assert_allclose(annealed.K_backward, uniform.K_backward, rtol=1e-13, atol=1e-15)
-
-
-def test_annealed_overlaps_against_simulated_softmax():
-    """Logits with covariance sigma^2 Sigma~_aa' Sigma~_cc', two rows, 400 tokens; 1/n alone is rejected."""
-    n, sigma, rho, draws = 400, 1.0, 0.3, 4000
-    g = stream(0, "annealed")
-    root = torch.linalg.cholesky(torch.tensor([[1.0, rho], [rho, 1.0]], dtype=torch.float64))
-    z = root @ torch.randn(draws, 2, n, generator=g, dtype=torch.float64)  # the part common to all c cancels
-    A = torch.softmax(sigma * math.sqrt(1 - rho) * z, dim=-1)
-    f, other = A.square().sum(dim=-1).mean(dim=-1), (A[:, 0] * A[:, 1]).sum(dim=-1)
-    for sample, value in zip((f, other), attention_overlaps(1.0, rho, n, sigma), strict=True):
-        error = float(sample.std() / math.sqrt(draws))
-        assert abs(float(sample.mean()) - value) < 4 * error + 4 / n * value  # 1/n: the annealed ratio's own error
-        assert abs(float(sample.mean()) - 1 / n) > 8 * error
 
 
 # --- tables of the dossier ----------------------------------------------------------------------------------------
@@ -307,8 +241,8 @@ def test_author_measurements_e1():
     measured = [1.079, 1.755, 3.078, 4.902, 7.506, 11.21, 16.55, 24.10, 35.42, 51.30]
     arguments = {"a": A, "s": S, "n": 197, "depth": 32}
     folds = []
-    for change in ({}, {"cross_token": False}, {"attention": "infinite"}):
-        course = propagate(1.0, 0.2, kernel=ErfKernel(np.arange(0.1, 2, 0.2)), **arguments, **change)
+    for change in ({}, {"cross_token": False}, {"n": math.inf}):
+        course = propagate(1.0, 0.2, kernel=ErfKernel(np.arange(0.1, 2, 0.2)), **arguments | change)
         folds.append(np.exp(np.abs(np.log(course.J_backward[:, 0] / measured)).mean()))
     np.testing.assert_allclose(folds, (1.0094, 1.0104, 1.0150), atol=2e-4)
     layernorm = propagate(1.0, 0.2, kernel=LayerNormKernel(), **arguments)
@@ -341,17 +275,13 @@ BAD = {
         ({"p0": 1.01}, "is no covariance; need -q / (n - 1) <= p <= q"),
         ({"p0": -0.2501}, "is no covariance"),
         ({"p0": -0.01, "n": math.inf}, "is no covariance"),
-        ({"p0": -0.01, "attention": "infinite"}, "is no covariance"),
         ({"q0": -1.0}, "q = -1; give a finite number > 0"),
         ({"q0": 0.0, "p0": 0.0}, "q = 0"),
         ({"p0": math.nan}, "p = nan; give finite overlaps"),
     ],
     "choices": [
-        ({"attention": "softmax"}, "attention = 'softmax'; give one of 'uniform', 'annealed', 'infinite'"),
         ({"output_gradient": "mean"}, "output_gradient = 'mean'"),
-        ({"attention": "annealed"}, "annealed attention needs sigma_qk"),
-        ({"attention": "annealed", "sigma_qk": -1.0}, "sigma_qk = -1"),
-        ({"attention": "annealed", "sigma_qk": 1.0, "n": math.inf}, "annealed attention needs finite n"),
+        ({"sigma": -1.0}, "sigma = -1"),
         ({"output_gradient": "pooled", "cross_token": False}, "a pooled output gradient lives in K"),
     ],
 }

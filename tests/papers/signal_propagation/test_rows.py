@@ -1,35 +1,32 @@
 """What all experiments, measures and figures of the chapter share: columns, finite values, alt texts."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from derived.lab.real import pinned
-from derived.papers.signal_propagation import claims, networks, overlap, regimes, training, vision, window
-from derived.papers.signal_propagation.images import GeneratedImages
+from derived.papers.signal_propagation import claims, networks, regimes, training
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
-from derived.papers.signal_propagation.networks import Networks
-from derived.papers.signal_propagation.overlap import DeepOverlap
-from derived.papers.signal_propagation.real import Clothes, TrainedVision
-from derived.papers.signal_propagation.regimes import Crossing, Regimes, last_exponent, with_laws
-from derived.papers.signal_propagation.training import Trainability
+from derived.papers.signal_propagation.networks import Networks, SharpAttention
+from derived.papers.signal_propagation.real import Clothes, DoubledAttention, TrainedVision
+from derived.papers.signal_propagation.regimes import Crossing, Regimes, Window, last_exponent, with_laws
+from derived.papers.signal_propagation.training import MatchedGrowth, Trainability
 from derived.papers.signal_propagation.vision import ManyTokens, VisionTransformer
-from derived.papers.signal_propagation.window import Window
 
 EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(one.needs))
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
     Clothes: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "norms", "J", "J_theory", "J_null"},
+    DoubledAttention: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "J", "J_theory", "J_null"},
+    SharpAttention: {"norm", "n", "sigma", "heads", "replicate", "J", "J_frozen", "J_code", "J_first", "J_softmax"},
+    MatchedGrowth: {"depth", "arm", "alpha", "stage", "rate", "replicate", "loss", "test_loss", "log_pooled"},
     TrainedVision: {"weights", "replicate", "draw", "b", "q", "p", "J", "q_theory", "p_theory", "J_theory"}
     | {"J_even", "J_null", "J_mlp", "q_class", "J_patches"},
     Crossing: {"norm", "alpha", "attention", "b", "log_J", "log_pooled"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
     Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "q_apart", "pooled_theory"},
-    DeepOverlap: {"norm", "replicate", "b", "q", "p", "q_theory", "p_theory"},
     ManyTokens: MEASURED | {"init", "J_infinite", "J_without_K"},
     VisionTransformer: MEASURED | {"norm", "alpha", "init"},
-    GeneratedImages: {"norm", "alpha", "init", "replicate", "b", "q", "p", "spread", "J", "J_theory"},
     Trainability: {
         "rate",
         "depth",
@@ -72,18 +69,8 @@ def test_claims_on_recurrences_give_what_the_recurrences_by_hand_give(rows, by_h
 
 
 def test_figures_say_in_words_what_they_show(rows, follows):
-    cloud = pd.DataFrame({"norm": "erf", "b": [0, 0, 0, 2, 2, 2], "u": 0.3, "v": -0.2, "q": 1.0, "p": 0.5})
-    side = np.array([0.5, 1.0])
-    maps = pd.DataFrame({"sigma_OV": np.repeat(side, 2), "sigma_21": np.tile(side, 2), "zeta": 0.5, "rate": 1.0})
-    follows(overlap.token_clouds, cloud, "p", "q")
-    follows(vision.stream_moments, rows[VisionTransformer], "q", "p")
-    follows(vision.vision_gradients, rows[VisionTransformer], "J", "J_theory")
-    follows(networks.companion, rows[Networks], "J", "J_theory", "J_without_K")
-    follows(networks.two_heads, rows[Networks], "J", "pooled")
     for draw in (regimes.two_laws, regimes.order_of_limits):
         follows(draw, with_laws(rows[Regimes]), "log_J")
-    follows(regimes.overtaking, rows[Crossing], "log_J")
     follows(regimes.growth, rows[Crossing], "log_J")
-    follows(window.small_alpha, rows[Window], "crossover")
-    follows(regimes.constants, maps, "zeta", "rate")
+    follows(networks.softmax, rows[SharpAttention], "J", "J_softmax", "J_frozen")
     follows(training.best_rates, rows[Trainability], "test_accuracy", "log_pooled")

@@ -1,4 +1,4 @@
-"""Training side by side: the loop, the rows and the measures of SP-17."""
+"""Training side by side: the loop, the rows and the measures of SP-17 and SP-22."""
 
 import itertools
 import math
@@ -15,20 +15,20 @@ from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
 from derived.papers.signal_propagation import training as experiments
 from derived.papers.signal_propagation.data.generated import LabelledImages, template_images
+from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel
+from derived.papers.signal_propagation.model.meanfield import propagate
 from derived.papers.signal_propagation.model.vit import VisionTransformer
 from derived.papers.signal_propagation.training import (
+    MatchedGrowth,
     Trainability,
     best_rates,
-    dealt_out,
     gain_by_chance,
-    over_alpha_alone,
     rank_correlation,
     train,
     warmup_gain,
-    within_alpha,
 )
 
-EXPERIMENTS = (Trainability,)
+EXPERIMENTS = (Trainability, MatchedGrowth)
 NETWORK = {"image_size": 16, "patch": 4, "width": 24, "depth": 2, "num_heads": 2, "num_classes": 3}
 
 
@@ -164,14 +164,6 @@ def test_each_cell_is_judged_at_the_rate_of_the_lower_training_loss():
     assert rank_correlation(pd.concat([training(), worse.assign(loss=np.nan)])).value == pytest.approx(1.0)
 
 
-def test_predictions_are_dealt_out_over_all_depths_and_alphas_whatever_their_rates():
-    """Cells of one rate each: what is dealt out within a rate alone would stay where it is."""
-    own = training(rate=[1e-3, 2e-3, 3e-3, 4e-3] * 2)
-    dealt = dealt_out(own).groupby("replicate")["log_pooled"].apply(list)
-    assert all(sorted(each) == [0, 1, 2, 3] for each in dealt)
-    assert any(each != sorted(each) for each in dealt)
-
-
 def test_each_depth_and_alpha_is_trained_around_its_own_rate(rows):
     held = replace(Trainability.at("tiny"), centres=((1e-3, 2e-3),), factors=(0.5, 1.0))
     table = pd.concat(
@@ -198,16 +190,6 @@ def test_networks_of_each_depth_and_alpha_are_draws_of_their_own(monkeypatch):
     assert [len(drawn) for drawn in seeds.values()] == [2, 4], "two rates each, and the last with warm-up"
     assert [len({*drawn}) for drawn in seeds.values()] == [1, 1]
     assert len({seed for drawn in seeds.values() for seed in drawn}) == 2
-
-
-def test_a_prediction_that_knows_alpha_alone_gains_nothing_over_it():
-    """The null: depth changes the prediction and not the loss. The other way round, depth alone decides the loss."""
-    by_alpha = training(log_pooled=[0.0, 0.0, 1.0, 1.0] * 2)
-    assert over_alpha_alone(by_alpha).value == pytest.approx(0.0)
-    assert over_alpha_alone(training()).value > 0.1
-    assert over_alpha_alone(training(test_loss=[2.0, 1.0, 4.0, 3.0] * 2)).value < 0
-    assert within_alpha(training()).value == pytest.approx(1.0)
-    assert within_alpha(training(test_loss=[2.0, 1.0, 3.0, 4.0] * 2)).value == pytest.approx(-1.0)  # at one alpha
 
 
 @pytest.mark.parametrize(("draws", "cover"), [(8, True), (1, False)])
@@ -290,3 +272,31 @@ def test_the_figure_of_best_rates_says_each_cell():
     assert words[-1] == r"Accuracy over depth: −0.07 at $\alpha=0.4$, −0.29 at $\alpha=1.6$"
     assert "depth 12, alpha 1.6: 0.12 at rate 0.00083, predicted growth ×12.0" in figure.get_label()
     plt.close(figure)
+
+
+def matched(apart: float, large: float, scatter: float = 0.01) -> pd.DataFrame:
+    """Eight pairs of replicates at one depth: test losses of three arms."""
+    noise = scatter * np.sin(np.arange(8.0))
+    losses = {"LayerNorm": 2.0 + 0 * noise, "matched": 2.0 + apart + noise, "large": 2.0 + large + noise}
+    rows = [pd.DataFrame({"arm": arm, "replicate": range(8), "test_loss": loss}) for arm, loss in losses.items()]
+    return pd.concat(rows, ignore_index=True).assign(depth=12, stage="judged")
+
+
+def test_equal_growth_is_judged_in_pairs_and_the_pilots_do_not_count():
+    claim = next(one for one in experiments.CLAIMS if one.id == "SP-22")
+    for apart, verdict in ((0.05, "holds"), (-0.05, "holds"), (0.2, "fails")):
+        rows = pd.concat([matched(apart, 0.4), matched(5.0, 5.0).assign(stage="pilot", replicate=0)])
+        assert claim.judge(claim.measure(rows))[0] == verdict
+    assert claim.judge(claim.control(matched(0.0, 0.4)))[0] == "fails"
+
+
+def test_the_matched_alpha_has_the_growth_of_layernorm(rows, by_hand):
+    alpha = experiments.matched_alpha(0.9, 0.3, 16, 6)
+    net = {"a": 0.0943718, "s": 0.3774874, "n": 16, "depth": 6, "output_gradient": "pooled"}
+    J = [propagate(0.9, 0.3, kernel=kernel, **net).J_backward[0] for kernel in (LayerNormKernel(), ErfKernel(alpha))]
+    assert J[0] == pytest.approx(J[1], rel=1e-5)
+    table = rows[MatchedGrowth].query("stage == 'judged'").set_index(["arm", "replicate"])
+    assert table.loc["matched", "log_pooled"].mean() == pytest.approx(
+        table.loc["LayerNorm", "log_pooled"].mean(), rel=0.1
+    )
+    assert table.loc["large", "log_pooled"].mean() > 1.2 * table.loc["matched", "log_pooled"].mean()

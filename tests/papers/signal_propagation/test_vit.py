@@ -9,7 +9,7 @@ from torch.nn.functional import conv2d, cross_entropy
 
 from derived.lab.rng import stream
 from derived.lab.training import mean_cross_entropy
-from derived.papers.signal_propagation.data.generated import LabelledImages, power_law_images, template_images
+from derived.papers.signal_propagation.data.generated import LabelledImages, power_law_fields, template_images
 from derived.papers.signal_propagation.model.jacobian import gradient_amplification
 from derived.papers.signal_propagation.model.kernels import (
     ErfKernel,
@@ -44,7 +44,7 @@ def test_patches_are_those_of_a_convolution():
 
 
 def test_embedding_of_vit_base_has_its_shape_and_scale():
-    images = power_law_images(2, generator=stream(0, "vit images"))
+    images = power_law_fields(2, 224, generator=stream(0, "vit images"))
     h = embed(images, num_networks=2, generator=stream(0, "embed"))
     assert h.shape == (2, 2, 197, 768)
     scale = images.square().mean(dim=(1, 2, 3)) / 3 + 1 / (3 * 768) + 0.02**2  # variance of U(-r, r) is r^2 / 3

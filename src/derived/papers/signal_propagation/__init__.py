@@ -21,7 +21,7 @@ __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "model.kernels": ["ElementwiseKernel", "ErfKernel", "LayerNormKernel", "TanhKernel"],
-        "model.meanfield": ["MeanFieldTrajectory", "propagate"],
+        "model.meanfield": ["MeanFieldTrajectory", "propagate", "softmax_growth"],
         "model.asymptotics": [
             "lambda_stretched",
             "overlap_fixed_point",
@@ -31,6 +31,6 @@ __getattr__, __dir__, __all__ = face.attach(
             "zeta",
         ],
         "model.transformer": ["RandomTransformer", "Sigmas", "equiangular_tokens", "token_moments"],
-        "model.jacobian": ["apjn_exact", "apjn_hutchinson", "apjn_jvp", "gmfe"],
+        "model.jacobian": ["apjn_exact", "apjn_hutchinson", "gmfe"],
     },
 )

@@ -1,5 +1,19 @@
 """The chapter's claims and the experiments that they rest on."""
 
-from derived.lab.claims import collect
+from . import networks, real, regimes, training, vision
 
-CLAIMS, EXPERIMENTS = collect(__name__, without=["TimmNetwork"])
+CLAIMS = (*regimes.CLAIMS, *networks.CLAIMS, *vision.CLAIMS, *real.CLAIMS, *training.CLAIMS)
+EXPERIMENTS = (
+    regimes.Crossing,
+    regimes.Regimes,
+    regimes.Window,
+    networks.Networks,
+    networks.SharpAttention,
+    vision.ManyTokens,
+    vision.VisionTransformer,
+    real.Clothes,
+    real.DoubledAttention,
+    real.TrainedVision,
+    training.Trainability,
+    training.MatchedGrowth,
+)

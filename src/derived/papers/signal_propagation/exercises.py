@@ -11,36 +11,16 @@ import math
 
 import numpy as np
 import torch
-from scipy import integrate, optimize
+from scipy import optimize
 
 from derived.lab.exercises import FLOAT32, Wrong, ask, checker, close, holds, ranges
 
-from .model import asymptotics, kernels, meanfield, mutations
+from .model import asymptotics, kernels, meanfield
 
 # Formulas and numbers -------------------------------------------------------------------------------------------------
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
 
-
-def _mean_of_exponential(alpha, q1, q2, p):
-    """By quadrature over two independent normal variables, which knows of no determinant."""
-    u = q1**0.5 * NODES[:, None]
-    v = p / q1**0.5 * NODES[:, None] + (q2 - p * p / q1) ** 0.5 * NODES
-    return WEIGHTS @ np.exp(-(alpha**2) * (u * u + v * v)) @ WEIGHTS / (2 * np.pi)
-
-
-determinant = close(
-    _mean_of_exponential,
-    ranges(alpha=(0.2, 0.9), q1=(0.6, 1.5), q2=(0.6, 1.5), p=(-0.5, 0.5)),
-    mistakes={
-        "the second variance has dropped out": lambda alpha, q1, q2, p: (
-            ((1 + 2 * alpha**2 * q1) ** 2 - 4 * alpha**4 * p**2) ** -0.5
-        ),
-        "the two are not independent": lambda alpha, q1, q2, p: (
-            ((1 + 2 * alpha**2 * q1) * (1 + 2 * alpha**2 * q2)) ** -0.5
-        ),
-    },
-)
 
 two_thirds = (
     close(
@@ -57,48 +37,6 @@ two_thirds = (
         mistakes={
             "half of s enters, not s": 1.0,
             "that is the ratio of a usual network": 4.0,
-        },
-    ),
-)
-
-maps = (
-    close(
-        lambda: asymptotics.stretch_constant(lambda x: (1 + x * x) ** -1.5),
-        digits=3,
-        mistakes={
-            "the slope enters squared": 2 / (2 * np.pi) ** 0.5,
-            "the Gaussian's density at zero is missing": 3 * np.pi / 8,
-        },
-    ),
-    close(
-        lambda: asymptotics.stretch_constant("hard_tanh"),
-        digits=3,
-        mistakes={
-            "the slope is one on both sides of zero": 1 / (2 * np.pi) ** 0.5,
-            "the Gaussian's density at zero is missing": 2.0,
-        },
-    ),
-)
-
-
-def _rank_one(n=12):
-    return np.array([[1.0, n - 1.0], [1.0, n - 1.0]]) / n
-
-
-modes = (
-    close(
-        lambda: np.sort(np.linalg.eigvals(_rank_one()))[::-1],
-        mistakes={
-            "the matrix has rank one": (1.0, 1.0),
-            "the sum of eigenvalues is the trace": (1 / 12, 11 / 12),
-        },
-    ),
-    close(
-        lambda: (1.0, float(asymptotics.zeta(*asymptotics.vit_variances()))),
-        digits=3,
-        mistakes={
-            "the mean mode gets both branches": (2 / 3, 2 / 3),
-            "the difference gets the MLP alone, and only a part of the growth is its own": (1.0, 1.0),
         },
     ),
 )
@@ -123,26 +61,6 @@ matched = close(
     },
 )
 
-
-def _scaled(q0, s):
-    """The differential equations of q and of ln J that the recurrences become, with the package's moments."""
-
-    def flow(_, state):
-        moments = kernels.LayerNormKernel().moments(np.array(state[0]), np.array(0.0))
-        return [s / 2 * float(moments.q_tilde), s / 2 * float(moments.q_hat)]
-
-    end = integrate.solve_ivp(flow, (0, 1), [q0, 0.0], rtol=1e-9, atol=1e-12).y[:, -1]
-    return math.exp(end[1])
-
-
-scaled = close(
-    _scaled,
-    ranges(q0=(0.5, 3.0), s=(0.2, 4.0)),
-    mistakes={
-        "q grows on the way": lambda q0, s: math.exp(s / (2 * q0)),
-        "half of s enters": lambda q0, s: 1 + s / q0,
-    },
-)
 
 # Implement: the moments of a sine -------------------------------------------------------------------------------------
 
@@ -174,7 +92,7 @@ def _equals_the_integral(kernel, q, p, alpha):
 
 
 def _price(kernel, q, p, alpha):
-    """`sp-price`: the derivative of p~ by p is p^."""
+    """`sp-moments`: the derivative of p~ by p is p^."""
     step = 1e-4
     rise = (_moments(kernel, q, p + step, alpha)[1] - _moments(kernel, q, p - step, alpha)[1]) / (2 * step)
     slope = _moments(kernel, q, p, alpha)[3]
@@ -269,8 +187,16 @@ def _engine(kernel_of=lambda kernel: kernel, **changes):
     return J
 
 
+class _NoDivision(kernels.LayerNormKernel):
+    """LayerNorm whose slope forgets to divide by q."""
+
+    def moments(self, q, p):
+        found = super().moments(q, p)
+        return found._replace(q_hat=np.ones_like(found.q_hat), p_hat=np.ones_like(found.p_hat))
+
+
 def _undivided(kernel):
-    return mutations.NoDivision() if isinstance(kernel, kernels.LayerNormKernel) else kernel
+    return _NoDivision() if isinstance(kernel, kernels.LayerNormKernel) else kernel
 
 
 amplification = holds(
@@ -283,12 +209,8 @@ amplification = holds(
 )
 
 EXERCISES = {
-    "sp-ex-determinant": determinant,
     "sp-ex-two-thirds": two_thirds,
-    "sp-ex-maps": maps,
-    "sp-ex-eigenvalues": modes,
     "sp-ex-match": matched,
-    "sp-ex-scaled": scaled,
     "sp-ex-sine": sine,
     "sp-ex-amplification": amplification,
 }

@@ -1,4 +1,4 @@
-"""The figures of the chapter that move: the recurrences, computed in the browser by explorer.js, and clouds of tokens.
+"""The recurrences with sliders, computed in the browser by explorer.js.
 
 panel                  meaning
 q, overlap             second moment and p / q of the stream entering block b
@@ -12,8 +12,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from derived.lab.explorer import computed, sliders, stops
-from derived.lab.plot import BLUE, MUTED, RED
+from derived.lab.explorer import computed, stops
+from derived.lab.plot import BLUE, MUTED
 
 from .marks import NAMES
 
@@ -78,46 +78,3 @@ def recurrences(rows: pd.DataFrame, q0: float = 1.0, p0: float = 0.2) -> go.Figu
     )
     figure.update_xaxes(title_text="block b")
     return computed(figure, Path(__file__).with_suffix(".js"), AXES, start, q0=q0, p0=p0)
-
-
-def moving_clouds(rows: pd.DataFrame) -> go.Figure:
-    """One channel of two tokens over depth, with the recurrence's ellipse and one slider; rows of ``token_clouds``."""
-    norms, depths = list(rows["norm"].unique()), sorted(rows["b"].unique())
-    figure = make_subplots(rows=1, cols=len(norms), subplot_titles=[NAMES[norm] for norm in norms])
-    turn = np.linspace(0, 2 * np.pi, 49)
-
-    def traces(b: int) -> list[go.Scatter]:
-        clouds = []
-        for number, norm in enumerate(norms):
-            part = rows[(rows["norm"] == norm) & (rows["b"] == b)]
-            axes = {"xaxis": f"x{number + 1 if number else ''}", "yaxis": f"y{number + 1 if number else ''}"}
-            q, rho = float(part["q"].iloc[0]), float(part["p"].iloc[0] / part["q"].iloc[0])
-            u, v = ((part[name] / q**0.5).round(2).tolist() for name in "uv")
-            clouds.append(go.Scatter(x=u, y=v, mode="markers", marker={"size": 4}, **axes))
-            major, minor = 2 * np.sqrt(1 + rho) * np.cos(turn), 2 * np.sqrt(max(1 - rho, 0.0)) * np.sin(turn)
-            ellipse = ((major + sign * minor) / 2**0.5 for sign in (-1, 1))
-            x, y = (each.round(2).tolist() for each in ellipse)
-            clouds.append(go.Scatter(x=x, y=y, mode="lines", line={"width": 2}, text=f"ρ = {rho:.2f}", **axes))
-        return clouds
-
-    for index, trace in enumerate(traces(depths[0])):
-        colour = RED if index % 2 else NORM_COLOURS[norms[index // 2]]
-        trace.update(**{"line" if index % 2 else "marker": {"color": colour}}, showlegend=False)
-        figure.add_trace(trace)
-    sliders(figure, {(b,): {"data": traces(b)} for b in depths}, {"block b = ": depths}, start=depths[:1])
-    last = rows[rows["b"] == depths[-1]].groupby("norm", sort=False)[["p", "q"]].first()
-    ends = " and ".join(f"{p / q:.2f} with {NAMES[norm]}" for norm, (p, q) in last.iterrows())
-    figure.update_layout(
-        height=400,
-        margin={"l": 50, "r": 20, "t": 40, "b": 45},
-        meta={
-            "play": 700,
-            "alt": f"Clouds of the channels of two tokens with the ellipse of two standard deviations, from block "
-            f"{depths[0]} to block {depths[-1]}, where the overlap is {ends}.",
-        },
-    )
-    figure.update_xaxes(title_text="token 1 / √q", range=[-3.4, 3.4], constrain="domain")
-    figure.update_yaxes(title_text="token 2 / √q", range=[-3.4, 3.4], constrain="domain", scaleratio=1)
-    for number in range(len(norms)):
-        figure.update_yaxes(scaleanchor=f"x{number + 1 if number else ''}", col=number + 1)
-    return figure

@@ -1,4 +1,6 @@
-"""The fold error of a measured curve, which several topics judge."""
+"""The fold error of a measured curve, and the case farthest from one, which several topics judge."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -39,3 +41,8 @@ def fold_error(column: str, trivial: str = "last"):
         return fold(measured, theory[0], level)
 
     return one
+
+
+def farthest(cases: Sequence[Estimate]) -> Estimate:
+    """The estimate of a ratio whose interval reaches farthest from one, in logarithms."""
+    return max(cases, key=lambda one: max(abs(np.log(max(end, 1e-300))) for end in (one.low, one.high)))

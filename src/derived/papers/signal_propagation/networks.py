@@ -1,14 +1,13 @@
-"""Random softmax transformers with few tokens against the recurrences, where what is left out shows most.
+"""Random softmax transformers with few tokens against the recurrences, and what softmax adds where it is not uniform.
 
 column                  meaning
 J_without_K             the recurrence of J with K dropped
 J_without_attention     the MLP's factors alone, at the right q and p
 pooled_as_independent   what the recurrence from (1, 0) says of a pooled gradient
-q_apart, p_apart, ...   the recurrences from tokens that have no overlap, p = 0, at the start
+J_frozen, J_code        uniform attention; the public code's weights of softmax, without its derivative
+J_first, J_softmax      with the derivative of softmax: to first order in sigma^2, and at any sigma
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,19 +17,20 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from derived.lab import stats
-from derived.lab.claims import Claim, at_least, at_most, statistic
-from derived.lab.experiment import Experiment
-from derived.lab.measure import highest, jointly, lowest, mean
-from derived.lab.plot import BLUE, MUTED, RED, THEORY, largest, panel_label, points
+from derived.lab.claims import Claim, at_least, at_most, between, statistic
+from derived.lab.experiment import Experiment, rows
+from derived.lab.measure import Measure, highest, jointly, lowest, mean
+from derived.lab.plot import BLUE, GREEN, MUTED, RED, THEORY, largest, mean_and_reach, panel_label, plain_log
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 
-from .marks import NAMES, NORM_COLOURS, amplification_axis
+from .marks import NAMES
 from .measured import measure
-from .measures import fold_error
+from .measures import farthest, fold_error
+from .model.jacobian import apjn_hutchinson
 from .model.kernels import NormKernel, kernel_of
-from .model.meanfield import MeanFieldTrajectory, propagate
+from .model.meanfield import MeanFieldTrajectory, propagate, softmax_growth
+from .model.softmax import AttentionWeights
 from .model.transformer import RandomTransformer, Sigmas, equiangular_tokens
 
 
@@ -124,7 +124,87 @@ def mlp_only(trajectory: MeanFieldTrajectory, kernel: NormKernel, sigmas: Sigmas
     return np.exp(np.concatenate([np.cumsum(gain[::-1])[::-1], [0.0]]))
 
 
-# Claims: Random transformers with few tokens against the recurrences: SP-2, SP-3, SP-4 and SP-18.
+def annealed(q: np.ndarray, p: np.ndarray, n: np.ndarray, sigma: np.ndarray) -> AttentionWeights:
+    """The public code's weights of softmax attention, without its derivative: f = 1/(1 + (n - 1) e^{-t q~}) and g the
+    same with p~, t = sigma^2 (q~ - p~). [repo]"""
+    t = np.square(sigma) * (q - p)
+    f, g = (1 / (1 + (n - 1) * np.exp(-t * each)) for each in (q, p))
+    return AttentionWeights(f, g, f, (n - 1) * g, (1 - f) / (n - 1), 1 - g)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharpAttention(Experiment):
+    """SP-21: random softmax transformers at query and key weights from small to large, against four theories.
+
+    ``n4``: also four heads, at one number of tokens and sigma = 1. Rows: norm, n, sigma, heads, replicate; J from output
+    to input, and J_frozen, J_code, J_first, J_softmax.
+    """
+
+    widths: tuple[tuple[int, int, int], ...] = ((8, 256, 64), (16, 256, 64), (64, 384, 16))  # tokens, width, networks
+    sigmas: tuple[float, ...] = (0.3, 1.0, 2.0, 3.0)
+    n4: int = 16
+    depth: int = 8
+    a: float = 1.0
+    s: float = 1.0
+    alpha: float = 1.0
+    q0: float = 1.0
+    p0: float = 0.2
+    probes: int = 4
+    draws: int = 500
+    batch: int = 16
+
+    tiers: ClassVar = {"ci": {"widths": ((8, 64, 16),), "sigmas": (0.3, 1.0, 3.0), "n4": 8, "draws": 100}, "cpu": {}}
+    tiny: ClassVar = {"widths": ((4, 16, 4),), "n4": 4, "depth": 2, "draws": 10, "batch": 2}
+    deterministic: ClassVar = {"J_frozen": 1e-9, "J_code": 1e-9, "J_first": 1e-9, "J_softmax": 1e-6}
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        cases = [(n, sigma, 1) for n, *_ in self.widths for sigma in self.sigmas] + [(self.n4, 1.0, 4)]
+        return [
+            {"norm": norm, "n": n, "sigma": sigma, "heads": heads}
+            for norm in ("layernorm", "erf")
+            for n, sigma, heads in cases
+        ]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        norm, n, sigma, heads = (condition[name] for name in ("norm", "n", "sigma", "heads"))
+        width, inits = next((width, inits) for tokens, width, inits in self.widths if tokens == n)
+        found = [
+            self._measured(norm, n, sigma, heads, width, part, seed=seed, dtype=dtype, device=device)
+            for part in range(inits // self.batch)
+        ]
+        common = {"kernel": kernel_of(norm, self.alpha), "a": self.a, "s": self.s, "n": n, "depth": self.depth}
+        of_tables = stream(seed, "sharp tables", norm, n, sigma)
+        theories = {
+            "J_frozen": propagate(self.q0, self.p0, **common),
+            "J_code": propagate(self.q0, self.p0, sigma=sigma, weights=annealed, **common),
+            "J_first": propagate(self.q0, self.p0, sigma=sigma, **common),
+            "J_softmax": softmax_growth(self.q0, self.p0, sigma=sigma, draws=self.draws, generator=of_tables, **common),
+        }
+        columns = {name: path.J_backward[0] for name, path in theories.items()}
+        return rows({"replicate": range(inits)}, {"J": torch.cat(found), **columns})
+
+    def _measured(self, norm, n, sigma, heads, width, part, *, seed, **where) -> torch.Tensor:
+        """J from output to input of ``batch`` networks, the mean over probes."""
+        sharp = sigma**0.5
+        sigmas = Sigmas(q=sharp, k=sharp, v=1.0, o=self.a**0.5, one=1.0, two=self.s**0.5)
+        model = RandomTransformer(
+            width=width,
+            depth=self.depth,
+            norm=norm,
+            alpha=self.alpha,
+            sigmas=sigmas,
+            num_heads=heads,
+            num_networks=self.batch,
+            generator=stream(seed, "sharp networks", n, sigma, heads, part),  # the same for both normalisers
+            **where,
+        )
+        of_tokens, of_probes = (stream(seed, f"sharp {name}", n, sigma, heads, part) for name in ("tokens", "probes"))
+        x = equiangular_tokens(n, width, self.q0, self.p0, batch=(self.batch,), generator=of_tokens, **where)
+        return apjn_hutchinson(model, x, num_probes=self.probes, generator=of_probes).J.mean(dim=1)[:, 0]
+
+
+# Claims: SP-3, 4, 18 on nearly uniform attention, SP-21 on sharp attention.
 
 CASES = ("norm", "heads")
 RECORDED = {"judged_at": ("cpu",)}
@@ -138,7 +218,7 @@ def described(
     The column ``instead`` takes the recurrence's place: in the control, or, where it is another working theory, in the
     comparison named ``rival``; ``why`` then says why there is no control.
     """
-    measure = jointly(fold_error(column, trivial="first" if column in "qp" else "last"), CASES, highest)
+    measure = jointly(fold_error(column), CASES, highest)
 
     def wrong(rows: pd.DataFrame) -> Estimate:
         return measure(rows.assign(**{f"{column}_theory": rows[instead]}))
@@ -157,64 +237,24 @@ def described(
     )
 
 
-def ratio_of_errors(case: pd.DataFrame, level: float) -> Estimate:
-    """|ln error| without K over the same with K, errors of the mean over the rows of one case.
-
-    Both errors move with the measured mean, e = ln(J / J_theory): the ratio is |D + e| / |e|, D = ln(J_theory /
-    J_without_K) known. For e >= -D it falls with |e|, so an end of e's interval bounds it; at e = -D the theory
-    without K is exact and the ratio 0.
-    """
-    one = stats.mean(case["J"] / case["J_theory"], level)
-    D = np.log(case["J_theory"].iloc[0] / case["J_without_K"].iloc[0])
-    value, *ends = (abs(D + e) / abs(e) for e in np.maximum(np.log([one.value, one.low, one.high]), -D))
-    return Estimate(value, one.n, min(ends), max(ends) if one.low > 1 or one.high < 1 else math.inf)
-
-
-def geometric_mean(cases: Sequence[Estimate]) -> Estimate:
-    """The geometric mean of estimates and of their ends."""
-    value, low, high = (
-        float(np.prod([getattr(one, end) for one in cases]) ** (1 / len(cases))) for end in ("value", "low", "high")
-    )
-    return Estimate(value, cases[0].n, low, high)
+def over(theory: str) -> Measure:
+    """J over a theory, the case of normaliser, tokens, sigma and heads that is farthest from one, jointly over these."""
+    return mean(f"J / {theory}", by=["norm", "n", "sigma", "heads"], decides=farthest)
 
 
 CLAIMS = (
     described(
-        "SP-2.a",
-        "The recurrence of $q$ describes softmax transformers of finite width.",
-        "q",
-        1.04,
-        instead="q_apart",
-        source="repo",
-        where="code",
-    ),
-    described(
-        "SP-2.b",
-        "The recurrence of $p$ describes softmax transformers of finite width.",
-        "p",
-        1.06,
-        instead="p_apart",
-        source="repo",
-        where="code",
-    ),
-    described(
         "SP-3.a",
-        "The recurrence of $J$ describes softmax transformers of finite width.",
+        r"With $\sigma_Q^2\sigma_K^2=0.094$ and twelve tokens the recurrence of $J$ describes softmax transformers of "
+        "finite width.",
         "J",
         1.03,
         instead="J_without_K",
         source="repo",
         where="code",
         paper_value="1 to 2 %",
-    ),
-    described(
-        "SP-3.b",
-        "The recurrence of $K$ describes softmax transformers of finite width.",
-        "K",
-        1.15,
-        instead="K_apart",
-        source="repo",
-        where="code",
+        plain="In small random networks whose attention is nearly uniform, four numbers per block predict how gradients "
+        "grow, to three per cent.",
     ),
     statistic(
         "SP-4.a",
@@ -229,25 +269,6 @@ CLAIMS = (
         paper_value="1.5 % → 0.8 % at $n=197$",
         **RECORDED,
     ),
-    statistic(
-        "SP-4.b",
-        r"The error of $\ln J^{B,0}$ from the recurrence without $K$ is at least four times the error with $K$.",
-        Networks,
-        jointly(ratio_of_errors, CASES, geometric_mean, "b == 0"),
-        "geometric mean over norms and numbers of heads of the ratio of the errors of the mean, jointly over these",
-        at_least(4.0),
-        unit="ratio of errors",
-        comparison=(
-            "the two recurrences exchanged",
-            lambda rows: jointly(ratio_of_errors, CASES, geometric_mean, "b == 0")(
-                rows.assign(J_without_K=rows["J_theory"], J_theory=rows["J_without_K"])
-            ),
-        ),
-        control="two equal theories have the ratio one, far below the range",
-        paper_value="1.5 % → 0.8 % at $n=197$",
-        where="no upper end: the error with $K$ is not told from zero",
-        **RECORDED,
-    ),
     described(
         "SP-18",
         "The gradient of a head that pools all tokens is amplified as the recurrence from $(1,1)$ says.",
@@ -255,73 +276,62 @@ CLAIMS = (
         1.09,
         instead="pooled_as_independent",
         rival="the recurrence for independent output gradients",
-        why="a theory without growth fails for every gradient, as the control of SP-16 shows",
+        why="a theory without growth fails for every gradient, as the control of SP-3.a shows",
+    ),
+    statistic(
+        "SP-21",
+        r"From $\sigma_Q\sigma_K=0.3$ to $3$, at 8, 16 and 64 tokens, after LayerNorm and after Derf, random softmax "
+        "transformers of 8 blocks have the $J^{8,0}$ of the recurrence with the derivative of softmax, within a factor of "
+        "1.25.",
+        SharpAttention,
+        over("J_softmax"),
+        r"measured over predicted, the normaliser, $n$, $\sigma_Q\sigma_K$ and number of heads that reach farthest from one, "
+        "jointly over these",
+        between(1 / 1.25, 1.25, "[1/1.25, 1.25]"),
+        unit="ratio to the recurrence",
+        plain="With softmax's own derivative the recurrence predicts networks whose attention is sharp; with frozen "
+        "attention it falls short by a factor of several.",
+        comparison=("the public code's weights, without the derivative", over("J_code")),
+        control=over("J_frozen"),
+        **RECORDED,
     ),
 )
 
 
-# Figures: Random transformers with few tokens: gradients with and without K, and two kinds of output gradient.
+# Figure: sharp attention against four theories.
+
+THEORIES = {
+    "J_frozen": ("frozen, uniform", RED),
+    "J_code": ("public code's weights", MUTED),
+    "J_first": ("first order in $\\sigma^2$", GREEN),
+    "J_softmax": ("with softmax's derivative", BLUE),
+}
 
 
-def _like(shown: pd.DataFrame, part: pd.DataFrame) -> pd.DataFrame:
-    """The rows, live and recorded, of the normaliser and the number of heads of ``part``."""
-    return shown[(shown["norm"] == part["norm"].iloc[0]) & (shown["heads"] == part["heads"].iloc[0])]
-
-
-def companion(rows: pd.DataFrame) -> Figure:
-    """J^{B,b} of narrow networks with few tokens, with and without K; rows of ``Networks``."""
-    shown, rows = rows, largest(rows)
-    norms = [norm for norm in NAMES if norm in set(rows["norm"])]
-    figure, axes = plt.subplots(1, len(norms), figsize=(7.4, 3.0), sharey=True)
+def softmax(rows: pd.DataFrame) -> Figure:
+    """J over three theories against sigma, a panel for each number of tokens; rows of ``SharpAttention``."""
+    rows = largest(rows).query("heads == 1")
+    tokens = sorted(rows["n"].unique())
+    figure, axes = plt.subplots(1, len(tokens), figsize=(7.4, 3.3), sharey=True, squeeze=False)
     words = []
-    for ax, norm in zip(axes, norms, strict=True):
-        part = rows[(rows["norm"] == norm) & (rows["heads"] == rows["heads"].max())]
-        first = part.groupby("b").first()
-        ax.plot(first.index, first["J_theory"], **THEORY)
-        ax.plot(first.index, first["J_without_K"], color=RED, linewidth=1.0, linestyle="--")
-        ax.plot(first.index, first["J_without_attention"], color=MUTED, linewidth=1.0, linestyle=":")
-        points(ax, _like(shown, part), "b", "J", BLUE)
-        panel_label(ax, NAMES[norm])
-        ax.set_xlabel("block $b$")
-        amplification_axis(ax, part["J"].max())
-        start = part[part["b"] == 0]
-        values = [start[name].mean() for name in ("J", "J_theory", "J_without_K", "J_without_attention")]
-        words.append(f"{NAMES[norm]} " + ", ".join(f"{value:.2f}" for value in values))
-    axes[0].set_ylabel(r"$J^{B,b}$")
-    axes[0].plot([], [], **THEORY, label="with $K$")
-    axes[0].plot([], [], color=RED, linestyle="--", label="without $K$")
-    axes[0].plot([], [], color=MUTED, linestyle=":", label="no attention")
-    axes[0].legend(fontsize=8, loc="lower left")
-    figure.set_label(
-        "Gradient norm against block in three panels. At the input, measured, with K, without K, without attention: "
-        f"{'; '.join(words)}."
-    )
-    return figure
-
-
-def two_heads(rows: pd.DataFrame) -> Figure:
-    """Amplification of independent and of pooled output gradients; rows of ``Networks``."""
-    shown, rows = rows, largest(rows)
-    figure, ax = plt.subplots(figsize=(6.0, 3.3))
-    words = []
-    for norm in ("layernorm", "erf"):
-        part = rows[(rows["norm"] == norm) & (rows["heads"] == rows["heads"].max())]
-        first = part.groupby("b").first()
-        for column, marker in (("pooled", "s"), ("J", "o")):
-            ax.plot(first.index, first[f"{column}_theory"], **THEORY | {"color": NORM_COLOURS[norm]})
-            points(ax, _like(shown, part), "b", column, NORM_COLOURS[norm], marker)
-        start = part[part["b"] == 0]
-        words.append(f"{NAMES[norm]} {start['J'].mean():.2f} and {start['pooled'].mean():.1f}")
-    for marker, text in (("s", "one gradient for all tokens"), ("o", "independent gradients")):
-        ax.plot([], [], marker, color=MUTED, label=text)
-    for norm in ("layernorm", "erf"):
-        ax.plot([], [], color=NORM_COLOURS[norm], label=NAMES[norm])
-    ax.legend(fontsize=8)
-    ax.set(xlabel="block $b$", ylabel="amplification")
-    amplification_axis(ax, rows["pooled"].max())
-    figure.set_label(
-        f"Amplification against block for two kinds of output gradient. At the input, independent and "
-        f"pooled: {'; '.join(words)}. "
-        "The lines of the recurrence from (1, 0) and from (1, 1) pass through the markers."
-    )
+    for ax, n in zip(axes[0], tokens, strict=True):
+        ax.axhline(1, **THEORY | {"linewidth": 0.8})
+        for theory in ("J_frozen", "J_code", "J_softmax"):
+            name, color = THEORIES[theory]
+            for norm, marker in (("layernorm", "o"), ("erf", "s")):
+                part = rows[(rows["n"] == n) & (rows["norm"] == norm)]
+                cells = [one["J"] / one[theory] for _, one in part.groupby("sigma")]
+                ratio, reach = np.transpose([mean_and_reach(one) for one in cells])
+                at, lead = sorted(part["sigma"].unique()), n == tokens[0] and norm == "layernorm"
+                label = name if lead else None
+                kind = "-" if norm == "layernorm" else "--"
+                ax.errorbar(at, ratio, reach, fmt=marker + kind, color=color, markersize=4, linewidth=1.2, label=label)
+                words.append(f"{n} tokens, {NAMES[norm]}, over {name}: {', '.join(f'{each:.2f}' for each in ratio)}")
+        panel_label(ax, f"{n} tokens")
+        ax.set(xlabel=r"sharpness $\sigma_Q\sigma_K$", yscale="log")
+        plain_log(ax.yaxis, (1, 2, 3, 5, 8))
+    axes[0, 0].set_ylabel("networks over theory")
+    axes[0, 0].legend(fontsize=8, loc="upper left")
+    figure.suptitle("Frozen attention misses sharp networks; the derivative of softmax mends it", x=0.02, ha="left")
+    figure.set_label(f"Measured J over three theories against the sharpness of attention. {'; '.join(words)}.")
     return figure

@@ -1,8 +1,9 @@
 """How gradients grow through a transformer at initialisation, in plain Python.
 
-q   second moment of the stream, p   overlap of two tokens, rho = p / q        n   tokens, math.inf for many
-a   variance that uniform attention adds, s   variance of the MLP            phi   what stands before each branch
+q   second moment of the stream, p   overlap of two tokens               n   tokens, math.inf for many
+a   variance that attention adds, s  variance of the MLP               phi   what stands before each branch
 J   squared size of an input gradient for each unit at the output, K   the same for pairs of tokens
+sigma   sharpness of attention, sigma_Q sigma_K; 0 averages all tokens alike
 
 Two numbers go forward, two come back. With LayerNorm J grows like a power of the depth, with a saturating function of
 each coordinate like the exponential of its square root.
@@ -38,13 +39,22 @@ def relu(rho):
     return (math.sqrt(1 - rho**2) + rho * angle) / (2 * math.pi), angle / (2 * math.pi)
 
 
-def forward(q, p, phi, a, s, n, depth):
+def attention(q, p, n, sigma):
+    """Shares that reach q, p, J from J, J from K, K from J and K from K: uniform, and the first order in sigma^2."""
+    own, e = 1 / n, sigma**2 * (q - p)
+    rest = 1 - own
+    forward = own * (1 + e * rest * q), own * (1 + e * rest * p)
+    to_J = own * (1 + e * rest * (3 * q - p)), rest * (1 + 2 * e * rest * p)
+    return *forward, *to_J, own * (1 - 2 * e * own * q), rest * (1 + e * own * (q - 3 * p))
+
+
+def forward(q, p, phi, a, s, n, depth, sigma=0.0):
     """(q, p) before each half block, 2 depth + 1 of them: attention, MLP, attention, ..."""
     course = [(q, p)]
     for _ in range(depth):
         second, overlap, _, _ = phi(q, p)
-        gain = a * (overlap + (second - overlap) / n)
-        q, p = q + gain, p + gain
+        f, g, *_ = attention(second, overlap, n, sigma)
+        q, p = q + a * (overlap + (second - overlap) * f), p + a * (overlap + (second - overlap) * g)
         course.append((q, p))
         second, overlap, _, _ = phi(q, p)
         q, p = q + s / 2 * second, p + s * second * relu(overlap / second)[0]
@@ -52,28 +62,22 @@ def forward(q, p, phi, a, s, n, depth):
     return course
 
 
-def backward(course, phi, a, s, n, pooled=False):
+def backward(course, phi, a, s, n, pooled=False, sigma=0.0):
     """J at every block, from the input to the output, for independent output gradients or one that all tokens share."""
     J, K, found = 1.0, float(pooled), [1.0]
     for block in reversed(range(len(course) // 2)):
         second, overlap, slope, cross = phi(*course[2 * block + 1])
         J, K = (1 + s / 2 * slope) * J, (1 + s * relu(overlap / second)[1] * cross) * K
-        _, _, slope, cross = phi(*course[2 * block])
-        shared = J / n + K * (1 - 1 / n)  # uniform attention spreads a gradient over all tokens
-        J, K = J + a * slope * shared, K + a * cross * shared
+        second, overlap, slope, cross = phi(*course[2 * block])
+        _, _, JJ, JK, KJ, KK = attention(second, overlap, n, sigma)
+        J, K = J + a * slope * (JJ * J + JK * K), K + a * cross * (KJ * J + KK * K)
         found.append(J)
     return found[::-1]
 
 
-def growth(phi, a, s, n, depth, q=1.0, p=0.2, pooled=False):
+def growth(phi, a, s, n, depth, q=1.0, p=0.2, pooled=False, sigma=0.0):
     """J from the output of a network to its input."""
-    return backward(forward(q, p, phi, a, s, n, depth), phi, a, s, n, pooled)[0]
-
-
-def exponent(phi, a, s, n, depth, by=math.log):
-    """The slope of ln J against by(depth), from half the depth to the depth."""
-    one, two = growth(phi, a, s, n, depth // 2), growth(phi, a, s, n, depth)
-    return math.log(two / one) / (by(depth) - by(depth // 2))
+    return backward(forward(q, p, phi, a, s, n, depth, sigma), phi, a, s, n, pooled, sigma)[0]
 
 
 def text_plot(x, curves, label=""):
@@ -90,15 +94,17 @@ plot = globals().get("plot", text_plot)  # the book's page draws it
 if __name__ == "__main__":
     # How much larger a gradient is at the input than at the output of a deep network at initialisation.
     # - Halve `alpha`: the gradient of the saturating network shrinks, at a thousand blocks by orders of magnitude.
-    # - Set `attention` to 0: with LayerNorm the gradient now grows in proportion to the depth.
+    # - Set `mixing` to 0: with LayerNorm the gradient now grows in proportion to the depth.
+    # - Set `tokens` to 8 and `sharpness` to 1: few tokens and sharp attention raise both curves.
 
     alpha = 0.5  # slope of erf(alpha x), which stands in place of LayerNorm
-    attention, mlp = 1.0, 1.0  # variances that the two branches add
-    tokens = math.inf
+    mixing, mlp = 1.0, 1.0  # variances that the two branches add
+    tokens, sharpness = math.inf, 0.0
 
     depths = [round(10 ** (k / 6)) for k in range(19)]
-    norm = [growth(layer_norm, attention, mlp, tokens, depth) for depth in depths]
-    saturating = [growth(erf(alpha), attention, mlp, tokens, depth) for depth in depths]
+    sizes = mixing, mlp, tokens
+    norm = [growth(layer_norm, *sizes, depth, sigma=sharpness) for depth in depths]
+    saturating = [growth(erf(alpha), *sizes, depth, sigma=sharpness) for depth in depths]
     for depth, one, other in list(zip(depths, norm, saturating))[::6]:
         print(f"{depth:5d} blocks: LayerNorm {one:8.4g}   erf {other:8.4g}")
 

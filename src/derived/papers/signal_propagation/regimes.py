@@ -17,15 +17,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from derived.lab import measure
-from derived.lab.claims import at_least, at_most, between, computed, within
+from derived.lab.claims import at_least, between, computed, on_page, within
 from derived.lab.effect import Published
 from derived.lab.experiment import Experiment, rows
-from derived.lab.measure import Measure, chosen
+from derived.lab.measure import Measure, chosen, smallest
 from derived.lab.plot import (
     BLUE,
     DASHED,
-    DIVERGING,
     GREEN,
     INK,
     RED,
@@ -40,7 +38,7 @@ from derived.lab.stats import Estimate
 
 from .marks import NAMES
 from .model import asymptotics
-from .model.kernels import kernel_of
+from .model.kernels import ErfKernel, kernel_of
 from .model.meanfield import propagate
 
 INFINITE = 0  # the row's name of n = infinity: JSON and parquet keep an integer column
@@ -48,7 +46,7 @@ INFINITE = 0  # the row's name of n = infinity: JSON and parquet keep an integer
 
 @dataclass(frozen=True, kw_only=True)
 class Regimes(Experiment):
-    """SP-6 to SP-12: the recurrences carried far, ViT-Base variances with W_V and W_O multiplied by attn_mult.
+    """SP-6, 8, 10, 12: the recurrences carried far, ViT-Base variances with W_V and W_O multiplied by attn_mult.
 
     Rows: norm, alpha, attn_mult (0: no attention), tokens (0: infinitely many), b, q, rho, log_J, log_difference.
     """
@@ -89,7 +87,7 @@ class Regimes(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing(Experiment):
-    """SP-20 and SP-11.c: J^{b,0} of Derf beside pre-LayerNorm at ViT-Base's variances and number of tokens.
+    """SP-20: J^{b,0} of Derf beside pre-LayerNorm at ViT-Base's variances and number of tokens.
 
     Rows: norm, alpha, attention (0: a = 0), b, log_J, and log_pooled, of a gradient that all tokens share.
     """
@@ -118,6 +116,49 @@ class Crossing(Experiment):
         columns = {"log_J": course.log_J_forward, "log_pooled": np.log(course.J_forward + course.K_forward)}
         index = {("alpha", "attention"): (alpha, attention), "b": at}
         return rows(index, {name: values[:, at] for name, values in columns.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(Experiment):
+    """SP-14.b: Derf with small alpha, many tokens, ViT-Base variances; ``log_J`` between its two bounds.
+
+    Rows: alpha, b, q, p, log_J, low, high; ``crossover``, where alpha^2 p reaches 1, and ``predicted``.
+    """
+
+    alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
+    q0: float = 1.0
+    p0: float = 0.2
+    points: int = 40
+
+    tiers: ClassVar = {"ci": {"alphas": (0.05, 0.1, 0.2)}, "cpu": {}}
+    tiny: ClassVar = {"alphas": (0.05,)}
+    deterministic: ClassVar = {"q": 1e-8, "p": 1e-8, "log_J": 1e-7}
+
+    def conditions(self) -> list[dict]:
+        return [{"alpha": alpha} for alpha in self.alphas]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        alpha = condition["alpha"]
+        a, s = asymptotics.vit_variances()
+        slope = s / 2 * 4 * alpha**2 / np.pi
+        end = np.log1p(slope) + np.log1p(a * 4 * alpha**2 / np.pi)  # logarithmic growth per block of p where p = q
+        predicted = float(-np.log(alpha**2 * self.p0) / end)
+        depth = int(1.6 * predicted)
+        kernel = ErfKernel(alpha)
+        trajectory = propagate(self.q0, self.p0, kernel=kernel, a=a, s=s, n=np.inf, depth=depth)
+        at = np.unique(np.geomspace(1, depth, self.points).round().astype(int))
+        return rows(
+            {"b": at},
+            {
+                "q": trajectory.q[at],
+                "p": trajectory.p[at],
+                "log_J": trajectory.log_J_forward[at],
+                "low": at * np.log1p(slope / np.sqrt(1 + 4 * alpha**2 * trajectory.q[at])),
+                "high": at * np.log1p(slope),
+                "crossover": int(np.argmax(alpha**2 * trajectory.p >= 1)),
+                "predicted": predicted,
+            },
+        )
 
 
 def with_laws(table: pd.DataFrame) -> pd.DataFrame:
@@ -155,12 +196,7 @@ def recurrence_grid(q0: float = 1.0, p0: float = 0.2) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-# Claims: The recurrences carried far: the laws of J and of the overlap, what attention changes, and the order of the
-# limits.
-#
-# name       meaning
-# EXPONENTS  SP-6 to SP-10.b: the laws of J and of the overlap
-# ATTENTION  SP-11 and SP-12: what attention changes, and at which number of tokens
+# Claims: SP-1, 6, 8, 10, 12, 14 and 20.
 
 
 def curve(rows: pd.DataFrame, norm: str, attn_mult: float = 1.0, tokens: int = INFINITE, alpha: float = 1.0):
@@ -202,26 +238,9 @@ def last_exponent(attn_mult: float = 1.0, tokens: int = INFINITE) -> Measure:
     return measure
 
 
-def rise_or_shortfall(rows: pd.DataFrame, tokens: int = INFINITE) -> Estimate:
-    """The largest rise of the local exponent between neighbouring depths beyond b = 128, past its peak near 90.
-
-    Or how far it has fallen below zeta, if that is larger.
-    """
-    beyond = curve(rows, "layernorm", tokens=tokens).query("b >= 128")
-    local = exponents(beyond)
-    below = beyond["zeta"].iloc[0] - local.min()
-    return Estimate(float(max(np.diff(local).max(), below)), len(local) - 1)
-
-
 def exponent_of_growth(rows: pd.DataFrame, attn_mult: float = 1.0) -> Estimate:
     """The exponent of J after LayerNorm, less the corrections of the page, b^{-(1-zeta)} and the power after it."""
     return Estimate(limit_of_exponent(rows, "log_J", (2, 3), attn_mult), 1)
-
-
-def exponent_of_collapse(rows: pd.DataFrame, attn_mult: float = 1.0) -> Estimate:
-    """The exponent of 1 - rho after LayerNorm, less the corrections b^{-(1-zeta)/2} and b^{-(1-zeta)}."""
-    missing = rows.assign(log_missing=rows["log_difference"] - np.log(rows["q"]))
-    return Estimate(limit_of_exponent(missing, "log_missing", (1, 2), attn_mult), 1)
 
 
 def slope_over_law(norm: str, attn_mult: float = 1.0) -> Measure:
@@ -237,26 +256,9 @@ def slope_over_law(norm: str, attn_mult: float = 1.0) -> Measure:
     return measure
 
 
-def exponent_lost(rows: pd.DataFrame, attn_mult: float = 1.0) -> Estimate:
-    """The exponent in the limit with attention, less the one without."""
-    attended, without = (exponent_of_growth(rows, mult).value for mult in (attn_mult, 0.0))
-    return Estimate(attended - without, 2)
-
-
 def measured_lambda(rows: pd.DataFrame, attn_mult: float = 1.0) -> Estimate:
     """lambda of Derf at alpha = 1 from the last slope."""
     return Estimate(last_slope(curve(rows, "erf", attn_mult)) ** -2, 1)
-
-
-def lambda_ratio(rows: pd.DataFrame, attn_mult: float = 1.0) -> Estimate:
-    """lambda with attention over lambda without, from the last slopes."""
-    return Estimate(measured_lambda(rows, attn_mult).value / measured_lambda(rows, 0.0).value, 2)
-
-
-def lambda_gained(rows: pd.DataFrame, attn_mult: float = 1.0) -> Estimate:
-    """The ratio of the two lambda over that of the law."""
-    law, alone = (curve(rows, "erf", mult)["lam"].iloc[0] for mult in (1.0, 0.0))
-    return Estimate(lambda_ratio(rows, attn_mult).value * alone / law, 2)
 
 
 def overlap_at_infinity(curve: pd.DataFrame) -> float:
@@ -272,36 +274,25 @@ def limit_of_overlap(rows: pd.DataFrame, norm: str = "erf") -> Estimate:
 
 
 def overtaken(alpha: float) -> Measure:
-    """The depth from which on J of Derf stays above that of pre-LayerNorm, less one."""
+    """The first depth at which J of Derf is larger than that of pre-LayerNorm, less one."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
         attended = rows[rows["attention"] == 1]
         derf, plain = (
-            attended.query(f"norm == {norm!r} and alpha == {value}").set_index("b")["log_J"]
+            attended.query(f"norm == {norm!r} and alpha == {value}").set_index("b")["log_J"].sort_index()
             for norm, value in (("erf", alpha), ("layernorm", 1.0))
         )
-        below = derf.index[derf <= plain]
-        return Estimate(float(below.max()) if len(below) else 0.0, len(derf))
-
-    return measure
-
-
-def raised_by_attention(column: str) -> Measure:
-    """J with attention over J without, at ViT-Base's number of tokens and 32 blocks, the lowest norm and alpha."""
-
-    def measure(rows: pd.DataFrame) -> Estimate:
-        some = chosen(rows, "b == 32 and (norm == 'layernorm' or alpha in (0.5, 1.0))")
-        wide = some.pivot(index=["norm", "alpha"], columns="attention", values=column)
-        return Estimate(float(np.exp(wide[1] - wide[0]).min()), len(wide))
+        larger = derf.index[derf > plain]
+        return Estimate(float(larger.min() - 1 if len(larger) else derf.index.max()), len(derf))
 
     return measure
 
 
 BOTH = {"experiment": Regimes}
-AT_THE_END = f"attn_mult == 1 and tokens == {INFINITE} and alpha == 1 and b == b.max()"
 DEEP = {"horizon": "$b=10^5$"}
 
-EXPONENTS = (
+CLAIMS = (
+    on_page("SP-1", source="repo", where="code", paper_value="equality"),
     computed(
         "SP-6.a",
         r"In a pre-LayerNorm network with many tokens $J^{b,0}\sim b^{\zeta}$ with $\zeta=\frac{s/2}{s/2+a}$.",
@@ -316,31 +307,6 @@ EXPONENTS = (
         paper_value=Published(round(2 / 3, 4), "exponent"),
         **BOTH,
         control=lambda rows: exponent_of_growth(rows, 0.0),
-        **DEEP,
-    ),
-    computed(
-        "SP-6.b",
-        r"In a pre-LayerNorm network with many tokens the local exponent of $J^{b,0}$ falls to $\zeta$ from above, "
-        "slowly.",
-        measure=rise_or_shortfall,
-        quantity="largest rise of the local exponent between neighbouring depths beyond $b=128$, past the peak near "
-        r"$b=90$, and largest shortfall below $\zeta$",
-        accept=at_most(0.0),
-        unit="exponent",
-        **BOTH,
-        comparison=("16 tokens", lambda rows: rise_or_shortfall(rows, tokens=16)),
-        control="a network without attention has no power law to fall to",
-        **DEEP,
-    ),
-    computed(
-        "SP-7",
-        r"In a pre-LayerNorm network with many tokens $1-\rho\sim b^{\zeta-1}$.",
-        measure=exponent_of_collapse,
-        quantity="local exponent at the deepest blocks, less the corrections $b^{-(1-\\zeta)/2}$ and $b^{-(1-\\zeta)}$",
-        accept=within(-1 / 3, 0.002, r"-\frac13"),
-        unit="exponent",
-        **BOTH,
-        control=lambda rows: exponent_of_collapse(rows, 0.0),
         **DEEP,
     ),
     computed(
@@ -361,18 +327,6 @@ EXPONENTS = (
         **DEEP,
     ),
     computed(
-        "SP-9",
-        r"In a DyT network with many tokens $\ln J^{b,0}\sim\sqrt{b/\lambda}$ with "
-        r"$\lambda=(s/2+a\,p_*)/(C_{\tanh}s)^2$ and $C_{\tanh}=4\alpha/(3\sqrt{2\pi})$.",
-        measure=slope_over_law("tanh"),
-        quantity=r"last slope in $\sqrt b$ times $\sqrt\lambda$ at $\alpha=1$",
-        accept=within(1, 0.03),
-        unit="ratio to the law",
-        **BOTH,
-        control=slope_over_law("tanh", 0.0),
-        **DEEP,
-    ),
-    computed(
         "SP-10.a",
         r"In a Derf network with many tokens $\rho\to c_*<1$ for every $\alpha$: there is no rank collapse.",
         measure=limit_of_overlap,
@@ -380,7 +334,7 @@ EXPONENTS = (
         r"worse of $\alpha=0.5$ and $1$",
         accept=within(0, 0.001),
         unit="overlap",
-        proof="sp-converges",
+        proof="sp-overlap",
         source="repo",
         where="code; the page proves the limit",
         paper_value=Published(
@@ -392,65 +346,6 @@ EXPONENTS = (
         **BOTH,
     ),
     computed(
-        "SP-10.b",
-        r"In a pre-LayerNorm network with many tokens $\rho\to1$.",
-        proof="sp-ln",
-        measure=measure.largest("rho", f"norm == 'layernorm' and {AT_THE_END}"),
-        quantity=r"$\rho$ at the deepest block",
-        accept=between(0.95, 1.0),
-        unit="overlap",
-        source="repo",
-        where="code; the page proves the limit, the row reads one depth",
-        **BOTH,
-        comparison=("Derf", measure.largest("rho", f"norm == 'erf' and {AT_THE_END}")),
-        control="without a normaliser the recurrence has no limit of the overlap",
-        **DEEP,
-    ),
-)
-
-ATTENTION = (
-    computed(
-        "SP-11.a",
-        r"In a pre-LayerNorm network with many tokens attention lowers the exponent of $J^{b,0}$, from $1$ to $\zeta$.",
-        measure=exponent_lost,
-        quantity="difference of the exponents, less the corrections of SP-6.a",
-        accept=within(-1 / 3, 0.002, r"-\frac13"),
-        unit="difference of exponents",
-        source="repo",
-        where="code",
-        paper_value=Published(round(-1 / 3, 4), "difference of exponents"),
-        **BOTH,
-        control=lambda rows: exponent_lost(rows, 0.0),
-        **DEEP,
-    ),
-    computed(
-        "SP-11.b",
-        r"In a Derf network with many tokens, where $\ln J^{b,0}\sim\sqrt{b/\lambda}$, attention raises $\lambda$ as the "
-        "law says.",
-        measure=lambda_gained,
-        quantity=r"ratio of the two $\lambda$ from the last slopes, over that of the law",
-        accept=within(1, 0.02),
-        unit="ratio to the law",
-        source="repo",
-        where="code",
-        paper_value=Published(round(4.02 / 3.27, 3), "ratio of the two λ", ours=lambda_ratio),
-        control=lambda rows: lambda_gained(rows, 0.0),
-        **DEEP,
-        **BOTH,
-    ),
-    computed(
-        "SP-11.c",
-        "At ViT-Base's variances, 197 tokens and 32 blocks, attention raises the amplification of a gradient that an "
-        "averaging head sends to all tokens.",
-        Crossing,
-        raised_by_attention("log_pooled"),
-        r"amplification with attention over without, the lowest of LayerNorm and Derf at $\alpha=0.5$ and $1$",
-        at_least(1.2),
-        unit="ratio",
-        comparison=("a gradient at one token", raised_by_attention("log_J")),
-        control="the amplification without attention is the denominator, so that an idle arm has the ratio one",
-    ),
-    computed(
         "SP-12.b",
         r"In a pre-LayerNorm network with a fixed number $n$ of tokens the exponent of $J^{b,0}$ is $1$: "
         r"$J^{b,0}\asymp b^{\zeta}+b/n$.",
@@ -458,11 +353,24 @@ ATTENTION = (
         quantity=r"local exponent at the deepest block, at $n=4$ and $\zeta=\frac19$",
         accept=within(1, 0.03),
         unit="exponent",
-        amends="SP-12.a",
         **BOTH,
         comparison=("infinitely many tokens", last_exponent(2.0)),
         control="without attention the number of tokens does not enter the recurrence",
         **DEEP,
+    ),
+    computed(
+        "SP-14.b",
+        r"While $\alpha^2q\ll1$ the growth in a Derf network is exponential: "
+        r"$J^{b,0}\approx(1+\frac s2\frac{4\alpha^2}\pi)^b$.",
+        Window,
+        smallest("log_J / high", "alpha ** 2 * q <= 0.005"),
+        r"smallest ratio of $\ln J^{b,0}$ to its law wherever $\alpha^2q\le0.005$",
+        between(0.98, 1.0 + 1e-9, "[0.98, 1+10^{-9}]"),
+        comparison=("beyond the window", smallest("log_J / high", "alpha ** 2 * q > 0.1")),
+        control="the law has no free constant, and a network without growth has the ratio zero",
+        unit="ratio to the law",
+        source="repo",
+        where="blog",
     ),
     computed(
         "SP-20",
@@ -470,7 +378,7 @@ ATTENTION = (
         "pre-LayerNorm at every depth up to 36 blocks, the deepest that the author trains.",
         Crossing,
         overtaken(0.5),
-        "the last depth at which it is not larger",
+        "the first depth at which it is larger, less one",
         at_least(36),
         unit="blocks",
         plain=r"At its default $\alpha$, up to the 36 blocks that the author trains, Derf amplifies gradients less than LayerNorm.",
@@ -484,64 +392,32 @@ ATTENTION = (
 
 
 def growth(rows: pd.DataFrame) -> Figure:
-    """J against depth, both logarithmic, of LayerNorm and of Derf at four alphas; rows of ``Crossing``."""
+    """J against depth, both logarithmic, of LayerNorm and of Derf at two alphas, crossings marked; rows of ``Crossing``."""
     rows = largest(rows).query("attention == 1")
-    figure, ax = plt.subplots(figsize=(5.4, 3.7))
-    derf, layernorm = (rows[rows["norm"] == name] for name in ("erf", "layernorm"))
-    alphas = [alpha for alpha in (0.2, 0.5, 1.0, 2.0) if alpha in set(derf["alpha"])]
-    curves = [(layernorm, INK, "LayerNorm: a power")]
-    for alpha, color in zip(alphas, shades(len(alphas)), strict=True):
-        curves.append((derf[derf["alpha"] == alpha], color, rf"Derf, $\alpha={alpha:g}$"))
-    last = [part.loc[part["b"].idxmax()] for part, *_ in curves]
-    places = np.exp(apart([end["log_J"] for end in last], 1.3))
-    for (part, color, words), end, place in zip(curves, last, places, strict=True):
-        part = part.sort_values("b")
-        ax.plot(part["b"], np.exp(part["log_J"]), color=color, linewidth=2.6 if color == INK else 1.6)
-        beside(ax, end["b"], place, words, color, annotation_clip=False)
+    figure, ax = plt.subplots(figsize=(5.8, 3.5))
+    plain = rows[rows["norm"] == "layernorm"].set_index("b")["log_J"].sort_index()
+    curves = {"LayerNorm": (plain, INK)}
+    for alpha, color in ((1.0, RED), (0.5, BLUE)):
+        derf = rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
+        curves[rf"Derf, $\alpha={alpha:g}$"] = (derf.set_index("b")["log_J"].sort_index(), color)
+    words = []
+    for name, (curve, color) in curves.items():
+        ax.plot(curve.index, np.exp(curve), color=color, linewidth=2.6 if color == INK else 1.8)
+        beside(ax, curve.index[-1], np.exp(curve.iloc[-1]), name, color, annotation_clip=False)
+        above = curve.index[curve > plain]
+        crossed = f", above LayerNorm from depth {above.min()} on" if len(above) else ""
+        words.append(f"{name} ends at {np.exp(curve.iloc[-1]):.3g}{crossed}")
+        if len(above):
+            ax.plot(above.min(), np.exp(curve[above.min()]), "o", color=color, markersize=7)
+            beside(
+                ax, above.min(), np.exp(curve[above.min()]), f"crosses at {above.min()}", color, (-4, 10), ha="right"
+            )
     depth = rows["b"].max()
-    ax.set(
-        xscale="log", yscale="log", xlim=(1, depth), xlabel="depth (block)", ylabel="growth of squared gradients $J$"
-    )
+    ax.set(xscale="log", yscale="log", xlim=(1, depth), xlabel="depth in blocks", ylabel="growth of squared gradients")
     plain_log(ax.xaxis, [tick for tick in (1, 4, 12, 36, 100, 400) if tick <= depth])
-    figure.set_label(
-        f"Growth of squared gradients against depth, both axes logarithmic. LayerNorm, nearly a straight line, ends at "
-        f"{np.exp(last[0]['log_J']):.0f}; Derf bends upwards, to "
-        + ", ".join(
-            f"{np.exp(end['log_J']):.3g} at alpha {alpha:g}" for alpha, end in zip(alphas, last[1:], strict=True)
-        )
-    )
-    return figure
-
-
-def overtaking(rows: pd.DataFrame) -> Figure:
-    """ln J of Derf less that of LayerNorm over depth and alpha, and where it is zero; rows of ``Crossing``."""
-    rows = largest(rows).query("attention == 1")
-    figure, ax = plt.subplots(figsize=(6.4, 3.8))
-    found = {}
-    for column in ("log_J", "log_pooled"):
-        derf = rows[rows["norm"] == "erf"].pivot_table(index="alpha", columns="b", values=column)
-        found[column] = derf - rows[rows["norm"] == "layernorm"].set_index("b")[column]
-    gap = found["log_J"]
-    shown = ax.pcolormesh(gap.columns, gap.index, gap, cmap=DIVERGING, vmin=-2, vmax=2, shading="nearest")
-    shown.set_rasterized(True)
-    for column, style in (("log_J", "-"), ("log_pooled", "--")):
-        ax.contour(gap.columns, gap.index, found[column], levels=[0.0], colors=INK, linestyles=style)
-    ax.set(xscale="log", yscale="log", xlabel="depth $B$", ylabel=r"$\alpha$ of Derf", xlim=(4, gap.columns.max()))
-    ax.set_xticks([4, 12, 36, 128, 400], ["4", "12", "36", "128", "400"])
-    ax.set_yticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])
-    ax.minorticks_off()
-    for name, level in (("more", 0.85), ("less", 0.08)):
-        at = {"xycoords": "axes fraction", "color": "white", "ha": "right", "va": "center"}
-        ax.annotate(f"Derf grows {name}", (0.97, level), **at)
-    pooled = found["log_pooled"].loc[:, 4:].iloc[:, 0]
-    beside(ax, 4, np.interp(0.0, pooled, pooled.index), "averaging head", INK, (6, 9))
-    figure.colorbar(shown, ax=ax, label=r"$\ln$ of $J$, Derf over LayerNorm", extend="both")
-    half = gap.loc[0.5]
-    figure.set_label(
-        "Colour over depth and alpha, both logarithmic, with the line where Derf and LayerNorm grow alike. "
-        f"At alpha 0.5 Derf is below LayerNorm up to depth {half.index[half <= 0].max()}; at depth {half.index.max()} "
-        f"the logarithms differ by {half.iloc[-1]:.2f}."
-    )
+    panel_label(ax, "Derf begins below LayerNorm and ends above it")
+    told = "; ".join(words).replace("$", "").replace("\\alpha", "alpha ")
+    figure.set_label(f"Growth of squared gradients against depth, both logarithmic. {told}.")
     return figure
 
 
@@ -616,34 +492,5 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
     figure.set_label(
         f"Local exponent against depth for {', '.join(str(n or 'infinitely many') for n in tokens)} tokens. At the "
         f"last depth: {'; '.join(words)}. With finitely many tokens the curves turn up towards 1."
-    )
-    return figure
-
-
-def constants(rows: pd.DataFrame) -> Figure:
-    """Zeta and 1/lambda against the attention's strength, a line a strength of the MLP; rows: sigma_OV, sigma_21,
-    zeta, rate."""
-    figure, axes = plt.subplots(1, 2, figsize=(5.5, 3.3), sharex=True)
-    chosen = [each for each in (0.5, 1.0, 2.0, 4.0) if each in set(rows["sigma_21"])]
-    names = {"zeta": r"LayerNorm: exponent $\zeta$", "rate": r"Derf: rate $1/\lambda$"}
-    for ax, (column, name) in zip(axes, names.items(), strict=True):
-        ends = []
-        for strength, color in zip(chosen, shades(len(chosen)), strict=True):
-            line = rows[rows["sigma_21"] == strength].sort_values("sigma_OV")
-            ax.plot(line["sigma_OV"], line[column], color=color)
-            told = rf"$\sigma_{{21}}={strength:g}$" if strength == chosen[-1] else f"{strength:g}"
-            ends.append((line["sigma_OV"].iloc[-1], line[column].iloc[-1], told, color))
-        places = [end for _, end, *_ in ends]
-        for (x, _, told, color), place in zip(ends, apart(places, 0.06) if column == "zeta" else places, strict=True):
-            beside(ax, x, place, told, color, (3, 0), annotation_clip=False)
-        ax.set(xlabel=r"attention, $\sigma_{OV}$", ylabel=name)
-    axes[1].set_yscale("log")
-    words = r"Attention slows growth down, the MLP ($\sigma_{21}$) speeds it up"
-    figure.suptitle(words, x=0.02, ha="left", fontsize=10, color=INK)
-    low, high = rows["rate"].min(), rows["rate"].max()
-    figure.set_label(
-        f"Two panels of lines over the attention's standard deviation. Zeta runs from {rows['zeta'].min():.3f} to "
-        f"{rows['zeta'].max():.3f} and falls with attention. The rate 1/lambda runs from {low:.3g} to {high:.3g}; "
-        "it grows with the MLP and falls with attention."
     )
     return figure

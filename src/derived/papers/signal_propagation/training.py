@@ -1,4 +1,4 @@
-"""Training small vision transformers over depth, alpha and warm-up, R networks side by side in one plain loop.
+"""Training small vision transformers, R networks side by side: over depth and alpha, and at equal predicted growth.
 
 symbol     name        meaning                                               axes
 loss       losses      mean cross-entropy of each network at each step       (R, steps)
@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from scipy import optimize
 from torch import Tensor
 
 from derived.lab import stats, training
 from derived.lab.checks import check_count, check_positive
-from derived.lab.claims import RECORDED, at_least, between, reported, statistic, unseen
+from derived.lab.claims import RECORDED, between, reported, statistic, unseen, within
 from derived.lab.experiment import Experiment, rows
-from derived.lab.measure import by_draw, chosen, lowest
+from derived.lab.measure import Measure, by_draw, chosen, farthest_from, jointly
 from derived.lab.plot import beside, largest, mean_and_reach, panel_label, plain_log, shades
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
@@ -154,7 +156,9 @@ class Trainability(Experiment):
         states = model.states(test.images[:, :16])
         loss = training.mean_cross_entropy(model.read_out(states[-1]), test.labels[:, :16]).sum()
         log_measured = gradient_amplification(loss, states)[:, 0].log().numpy()
-        predicted = self._predicted(states[0].detach(), kernel_of("erf", np.full(self.replicates, alpha)), depth)
+        q, p, _ = (each.mean(dim=-1).cpu().numpy() for each in token_moments(states[0].detach()))
+        kernel = kernel_of("erf", np.full(self.replicates, alpha))
+        predicted = pooled_growth(q, p, kernel, states[0].shape[-2], depth)
         options = {"steps": self.steps, "batch_size": self.batch_size, "lr": rate, "warmup": warmup}
         run = train(model, data, test, **options, generator=stream(seed, "batches"))
         tail = max(1, self.steps // 10)
@@ -166,18 +170,103 @@ class Trainability(Experiment):
         """The pictures of every replicate, (replicates, num, ...): each with classes of its own."""
         num = self.num_train if name == "train" else self.num_test
         kind = {"num_classes": self.num_classes, "size": self.size, "dtype": dtype, "device": device}
-        drawn = [
-            template_images(num, classes=stream(seed, "classes", each), generator=stream(seed, name, each), **kind)
-            for each in range(self.replicates)
-        ]
-        return LabelledImages(*(torch.stack(each) for each in zip(*drawn, strict=True)))
+        return draws_of_pictures(name, "classes", num, self.replicates, seed, kind)
 
-    def _predicted(self, h: Tensor, kernel: NormKernel, depth: int) -> np.ndarray:
-        """ln of the pooled amplification, from the (q, p) of the embedded images h (R, images, n, d)."""
-        q, p, _ = (each.mean(dim=-1).cpu().numpy() for each in token_moments(h))
-        sigmas = Sigmas()
-        common = {"a": sigmas.a, "s": sigmas.s, "n": h.shape[-2], "depth": depth, "output_gradient": "pooled"}
-        return propagate(q, p, kernel=kernel, **common).log_J_backward[..., 0]
+
+@dataclass(frozen=True, kw_only=True)
+class MatchedGrowth(Experiment):
+    """SP-22: LayerNorm, Derf at the alpha with LayerNorm's predicted growth, and Derf at a large alpha, trained alike.
+
+    All arms have LayerNorm behind the mean over tokens and before the head, so that only the branches differ. The rate
+    is the one of ``rates``, the same for all arms, with the least training loss of ``pilots`` networks of their own;
+    then ``replicates`` fresh networks, pictures and batches, shared by the arms. Rows: depth, arm, alpha, stage (pilot or
+    judged), rate, replicate; loss, test_loss, test_accuracy and log_pooled, the predicted growth.
+    """
+
+    depths: tuple[int, ...] = (12,)
+    large: float = 3.0
+    rates: tuple[float, ...] = (1.6e-4, 2.5e-4, 4e-4, 6.3e-4, 1e-3, 1.6e-3, 2.5e-3)
+    pilots: int = 2
+    replicates: int = 16
+    width: int = 32
+    num_heads: int = 2
+    size: int = 32
+    patch: int = 8
+    num_classes: int = 10
+    num_train: int = 3200
+    num_test: int = 500
+    steps: int = 200
+    batch_size: int = 16
+
+    tiers: ClassVar = {
+        "ci": {
+            **{"depths": (2,), "rates": (1e-3, 2e-3), "pilots": 1, "replicates": 2, "width": 12, "size": 16},
+            **{"num_classes": 4, "num_train": 32, "num_test": 16, "steps": 2, "batch_size": 8},
+        },
+        "cpu": {},
+    }
+    dtype: ClassVar = torch.float32
+
+    def conditions(self) -> list[dict]:
+        return [{"depth": depth, "arm": arm} for depth in self.depths for arm in ("LayerNorm", "matched", "large")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        depth, arm = condition["depth"], condition["arm"]
+        where = {"dtype": dtype, "device": device}
+        common = self._model(1, "layernorm", 1.0, depth, stream(seed, "matched growth, start"), **where)
+        shown = self._draws("pilot", 1, seed, where)[0].images[:, :64]
+        q, p, _ = (float(each.mean()) for each in token_moments(common.states(shown)[0].detach()))
+        alpha = {"LayerNorm": 1.0, "large": self.large}.get(arm) or matched_alpha(q, p, common.tokens, depth)
+        tables = [self._trained("pilot", self.pilots, rate, arm, alpha, depth, seed, where) for rate in self.rates]
+        best = pd.concat(tables).replace(np.inf, np.nan).groupby("rate")["loss"].mean().idxmin()
+        tables.append(self._trained("judged", self.replicates, best, arm, alpha, depth, seed, where))
+        return pd.concat(tables, ignore_index=True)
+
+    def _model(self, num_networks, norm, alpha, depth, generator, **where) -> VisionTransformer:
+        sizes = {"image_size": self.size, "patch": self.patch, "width": self.width, "num_heads": self.num_heads}
+        kind = {"norm": norm, "alpha": alpha, "last_norm": "layernorm", "num_classes": self.num_classes}
+        return VisionTransformer(**sizes, **kind, depth=depth, num_networks=num_networks, generator=generator, **where)
+
+    def _draws(self, stage: str, count: int, seed: int, where: dict) -> tuple[LabelledImages, LabelledImages]:
+        sizes = {"num_classes": self.num_classes, "size": self.size, **where}
+        train, test, classes = (f"matched growth, {stage} {name}" for name in ("train", "test", "classes"))
+        data = draws_of_pictures(train, classes, self.num_train, count, seed, sizes)
+        return data, draws_of_pictures(test, classes, self.num_test, count, seed, sizes)
+
+    def _trained(self, stage, count, rate, arm, alpha, depth, seed, where) -> pd.DataFrame:
+        """``count`` networks at one rate; weights, pictures and batches are the same for every arm and rate."""
+        data, test = self._draws(stage, count, seed, where)
+        norm = "layernorm" if arm == "LayerNorm" else "erf"
+        model = self._model(count, norm, alpha, depth, stream(seed, "matched growth, weights", stage, depth), **where)
+        q, p, _ = (each.mean(dim=-1).cpu().numpy() for each in token_moments(model.states(test.images)[0].detach()))
+        growth = pooled_growth(q, p, kernel_of(norm, np.full(count, alpha)), model.tokens, depth)
+        options = {"steps": self.steps, "batch_size": self.batch_size, "lr": rate}
+        run = train(model, data, test, **options, generator=stream(seed, "matched growth, batches", stage))
+        columns = {"loss": run.losses[:, -max(1, self.steps // 10) :].mean(dim=-1), "test_loss": run.test_loss}
+        columns |= {"test_accuracy": run.test_accuracy, "log_pooled": growth}
+        return rows({"stage": stage, "alpha": alpha, "rate": rate, "replicate": range(count)}, columns)
+
+
+def pooled_growth(q: ArrayLike, p: ArrayLike, kernel: NormKernel, n: int, depth: int) -> np.ndarray:
+    """ln of the predicted amplification of a gradient that all tokens share, at the usual weights."""
+    sigmas = Sigmas()
+    common = {"a": sigmas.a, "s": sigmas.s, "n": n, "depth": depth, "output_gradient": "pooled"}
+    return propagate(q, p, kernel=kernel, **common).log_J_backward[..., 0]
+
+
+def matched_alpha(q: float, p: float, n: int, depth: int) -> float:
+    """The alpha at which Derf has LayerNorm's predicted growth, from tokens of second moment q and overlap p."""
+    level = pooled_growth(q, p, kernel_of("layernorm"), n, depth)
+    return optimize.brentq(lambda alpha: pooled_growth(q, p, kernel_of("erf", alpha), n, depth) - level, 0.05, 20.0)
+
+
+def draws_of_pictures(name: str, classes: str, num: int, count: int, seed: int, kind: dict) -> LabelledImages:
+    """``count`` sets of ``num`` pictures, each with classes of its own; ``name``, ``classes`` are names of streams."""
+    drawn = [
+        template_images(num, classes=stream(seed, classes, each), generator=stream(seed, name, each), **kind)
+        for each in range(count)
+    ]
+    return LabelledImages(*(torch.stack(each) for each in zip(*drawn, strict=True)))
 
 
 # Claims: What training shows: predicted amplification against final loss, and where warm-up helps (SP-17).
@@ -211,17 +300,6 @@ def rank_correlation(rows: pd.DataFrame) -> Estimate:
     return stats.mean(rank_correlations(rows, "log_pooled"))
 
 
-def over_alpha_alone(rows: pd.DataFrame) -> Estimate:
-    """The rank correlation of the predicted amplification less that of alpha, in pairs of replicates."""
-    return stats.mean(rank_correlations(rows, "log_pooled") - rank_correlations(rows, "alpha"))
-
-
-def within_alpha(rows: pd.DataFrame) -> Estimate:
-    """The rank correlation over depths at one alpha, at the alpha where it is least, all judged jointly."""
-    each = [rank_correlations(part, "log_pooled") for _, part in rows.groupby("alpha")]
-    return lowest([stats.mean(one, 1 - (1 - stats.LEVEL) / len(each)) for one in each])
-
-
 def by_warmup(rows: pd.DataFrame) -> pd.DataFrame:
     """Replicates by steps of warm-up: test accuracy at the largest predicted amplification."""
     some = at_best_rate(chosen(chosen(rows, "depth == depth.max()"), "alpha == alpha.max()"))
@@ -241,11 +319,15 @@ def gain_by_chance(rows: pd.DataFrame) -> Estimate:
     return stats.mean(second - first)
 
 
-def dealt_out(rows: pd.DataFrame) -> pd.DataFrame:
-    """The best rates, with their predictions dealt out anew among the networks of a replicate: a prediction of nothing."""
-    best, dealt = at_best_rate(chosen(rows)), np.random.default_rng(0).permutation
-    pooled = best.groupby(["warmup", "replicate"])["log_pooled"]
-    return best.assign(log_pooled=pooled.transform(lambda each: dealt(each.to_numpy())))
+def loss_apart(arm: str = "matched") -> Measure:
+    """Test loss of an arm of ``MatchedGrowth`` less that of LayerNorm, in pairs of replicates, at the depth where it
+    reaches farthest from zero, jointly."""
+
+    def one(case: pd.DataFrame, level: float) -> Estimate:
+        wide = case.pivot(index="replicate", columns="arm", values="test_loss")
+        return stats.mean(wide[arm] - wide["LayerNorm"], level)
+
+    return jointly(one, ["depth"], farthest_from(0.0), "stage == 'judged'")
 
 
 PAPER = {"source": "paper", "paper_value": "not visible"}
@@ -269,32 +351,6 @@ CLAIMS = (
         **TIERS,
     ),
     statistic(
-        "SP-17.d",
-        r"Over depth and $\alpha$, predicted amplification ranks the test loss after the first steps without warm-up "
-        r"better than $\alpha$ alone does, by 0.1 of rank correlation at least.",
-        Trainability,
-        over_alpha_alone,
-        r"rank correlation with the predicted amplification less that with $\alpha$, in pairs of replicates",
-        at_least(0.1),
-        unit="difference of rank correlations",
-        plain=r"How much gradients are predicted to grow says more on the first steps of training than $\alpha$ does alone.",
-        control=lambda rows: over_alpha_alone(dealt_out(rows)),
-        **TIERS,
-    ),
-    statistic(
-        "SP-17.e",
-        r"At each $\alpha$, predicted amplification and test loss after the first steps without warm-up rise together over "
-        "depths.",
-        Trainability,
-        within_alpha,
-        r"rank correlation over depths, at the $\alpha$ where it is lowest, jointly over $\alpha$",
-        at_least(0.0),
-        unit="rank correlation",
-        where="at one $\\alpha$ the prediction grows with depth, so that depth alone would rank as well",
-        control=lambda rows: within_alpha(dealt_out(rows)),
-        judged_at=RECORDED,
-    ),
-    statistic(
         "SP-17.b",
         "In the first steps warm-up helps where the predicted amplification is largest.",
         Trainability,
@@ -313,6 +369,20 @@ CLAIMS = (
         "neither the data nor the published numbers could be had; SP-17.a and b are the small version of it",
         where="settings in the repository",
         **PAPER,
+    ),
+    statistic(
+        "SP-22",
+        "Small vision transformers of twelve blocks with LayerNorm, and with Derf at the $\\alpha$ that has LayerNorm's predicted "
+        "growth, have the same test loss after the same first steps, each at the best rate of one grid, within 0.1 nats.",
+        MatchedGrowth,
+        loss_apart(),
+        "test loss with Derf less that with LayerNorm, in pairs of replicates",
+        within(0, 0.1),
+        unit="nats",
+        plain="At equal predicted growth LayerNorm and Derf learn alike in the first steps.",
+        control=loss_apart("large"),  # Derf whose growth is not matched
+        judged_at=("cpu",),
+        where="200 steps of 16 generated pictures",
     ),
 )
 

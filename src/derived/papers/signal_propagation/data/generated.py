@@ -47,28 +47,6 @@ def power_law_fields(
     return 0.9**0.5 * fields[:, :1] + 0.1**0.5 * fields[:, 1:]
 
 
-def power_law_images(
-    num: int,
-    size: int = 224,
-    *,
-    exponent: float = 2.0,
-    contrast: float = 0.4,
-    generator: torch.Generator,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
-) -> Float[Tensor, "num channel=3 size size"]:
-    """Power-law fields with log-normal contrast (deviation ``contrast`` of its logarithm) and random brightness.
-
-    Intensity = 0.45 + 0.1 brightness + 0.22 contrast field, then ImageNet's normalisation. [ours]
-    """
-    check_at_least("contrast", contrast, 0.0)
-    fields = power_law_fields(num, size, exponent=exponent, generator=generator)
-    normal = torch.randn(2, num, 1, 1, 1, generator=generator, device=generator.device)
-    images = 0.45 + 0.1 * normal[0] + 0.22 * torch.exp(contrast * normal[1]) * fields
-    mean, deviation = (fields.new_tensor(values).view(3, 1, 1) for values in (MEAN, DEVIATION))
-    return ((images - mean) / deviation).to(device, dtype)
-
-
 def template_images(
     num: int,
     *,

@@ -9,7 +9,6 @@ v           growth_rate   q ~ v b with Derf and DyT
 C           stretch_constant    q^ ~ C / sqrt(q)
 lambda      lambda_stretched    log J^{b,0} ~ sqrt(b / lambda)
 mu          relaxation_exponent p/q - c_* ~ b^{-mu}
-b_*         crossover_depth     end of the small-alpha window
 """
 
 import math
@@ -145,32 +144,6 @@ def relaxation_exponent(a: ArrayLike, s: ArrayLike) -> np.ndarray:
     slope = 2 / (np.pi * np.sqrt(1 - c * c))
     pull = np.multiply(a, 1 - c) + s * arccos_kernel_prime(sign_overlap(c))
     return 1 - slope * pull / growth_rate(a, s)
-
-
-def window_rates(alpha: ArrayLike, a: ArrayLike, s: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithmic growth per block while alpha^2 q << 1, of J and of the overlap p with Derf.
-
-    log J^{b,0} ~ b log(1 + (s/2) 4 alpha^2/pi); p grows by (1 + (s/2) 4 alpha^2/pi)(1 + a 4 alpha^2/pi). [repo]
-    """
-    alpha = np.asarray(alpha, dtype=float)
-    check_positive("alpha", alpha)
-    a, s, _ = _variances(a, s)
-    linear = 4 * np.square(alpha) / np.pi
-    mlp = np.log1p(s / 2 * linear)
-    return mlp, mlp + np.log1p(a * linear)
-
-
-def crossover_depth(alpha: ArrayLike, p0: ArrayLike, a: ArrayLike, s: ArrayLike) -> np.ndarray:
-    """b_* = log(1/(alpha^2 p0)) / log[(1 + (s/2) 4 alpha^2/pi)(1 + a 4 alpha^2/pi)], the end of the window. [repo]
-
-    An estimate: the rate holds once p/q is near 1, and from q0 = 1 alpha^2 p reaches 1 about 20 % later, because the
-    map saturates on the way [ours]. Raises ValueError unless 0 < alpha^2 p0 < 1.
-    """
-    p0 = np.asarray(p0, dtype=float)
-    check_positive("p0", p0)
-    if np.any(np.square(alpha) * p0 >= 1):
-        raise ValueError(f"alpha^2 p0 = {np.square(alpha) * p0}; the window needs alpha^2 p0 < 1")
-    return -np.log(np.square(alpha) * p0) / window_rates(alpha, a, s)[1]
 
 
 def local_exponent(log_J: ArrayLike, b: ArrayLike) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The averaged partial Jacobian norm of a network: exact, one backward for all layers, one forward-mode pass.
+"""The averaged partial Jacobian norm of a network: exact, or one backward pass for all layers.
 
 symbol      name        meaning                                                          axes
 h^b         states      residual stream before block b                                    (R, *batch, n, d)
@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from derived.lab.checks import check_choice, check_count
-from derived.lab.nets import linear, merge_heads, split_heads
 
 from .checks import check_states
-from .transformer import RandomTransformer, attention_weights
+from .transformer import RandomTransformer
 
 
 class Apjn(NamedTuple):
@@ -115,67 +114,6 @@ def _backward(model: RandomTransformer | Iterable[Callable], x: Tensor, probe: T
     probe = probe.movedim(-3, 0)
     gradients = torch.autograd.grad(states[-1], states, grad_outputs=probe, is_grads_batched=True)
     return gradient_moments([g.movedim(0, -3) for g in gradients])
-
-
-def apjn_jvp(
-    model: RandomTransformer, x: Float[Tensor, "R *batch n d"], *, num_probes: int = 10, generator: torch.Generator
-) -> Apjn:
-    """J^{b,0} for all targets b = 0 .. B by one forward-mode pass: (R, *batch, num_probes, B + 1).
-
-    With u^b = (dh^b/dh^0) v, v ~ N(0, I): J = |u|^2 / (n d), and K = (|sum_a u_a|^2 - |u|^2) / (n d), which is what a
-    gradient common to all tokens of h^b adds to J (``K_forward`` of the theory). The stream goes through once, all
-    tangents beside it; no autograd graph. Raises ValueError for num_probes < 1 or prompts of one token. [ours]
-
-    >>> model = RandomTransformer(width=8, depth=2, norm="erf", generator=torch.Generator())
-    >>> apjn_jvp(model, torch.ones(1, 3, 8), num_probes=5, generator=torch.Generator()).J.shape
-    torch.Size([1, 5, 3])
-    """
-    check_count("num_probes", num_probes)
-    _check_input(model, x)
-    tangent = _probes(x, num_probes, generator, False)
-    moments = []
-    with torch.no_grad():
-        h = x.unsqueeze(-3)
-        for b in range(model.depth + 1):
-            moments.append(gradient_moments([tangent]))
-            if b < model.depth:
-                h, tangent = push_forward(model, h, tangent, b)
-    J, K = (torch.cat(each, dim=-1) for each in zip(*moments, strict=True))
-    return Apjn(J, K * (x.shape[-2] - 1))
-
-
-def push_forward(model: RandomTransformer, h: Tensor, u: Tensor, b: int) -> tuple[Tensor, Tensor]:
-    """Block b on the stream h (R, *, 1, n, d) and its derivative on tangents u (R, *, probes, n, d), by the chain rule.
-
-    Attention: dS = (dQ K^T + Q dK^T) / sqrt(d/H), dA = A o (dS - sum_c A dS), d(A V) = dA V + A dV. [ours]
-    """
-    weights, heads = model.weights[b], model.num_heads
-    y, dy = _normalise(model, h, u)
-    q, k, v, dq, dk, dv = (
-        split_heads(linear(z, W), heads) for z in (y, dy) for W in (weights.W_Q, weights.W_K, weights.W_V)
-    )
-    A = attention_weights(y, weights, heads)
-    # Attention: product rule in S = Q K^T, softmax rule dA = A o (dS - sum_c A dS), product rule in A V.
-    dS = (dq @ k.mT + q @ dk.mT) / q.shape[-1] ** 0.5
-    dA = A * (dS - (A * dS).sum(dim=-1, keepdim=True))
-    mixed, d_mixed = (merge_heads(z) for z in (A @ v, dA @ v + A @ dv))
-    h, u = h + linear(mixed, weights.W_O), u + linear(d_mixed, weights.W_O)
-    # MLP: relu' is 1 where its argument is positive.
-    y, dy = _normalise(model, h, u)
-    z = linear(y, weights.W_1)
-    return h + linear(torch.relu(z), weights.W_2), u + linear((z > 0) * linear(dy, weights.W_1), weights.W_2)
-
-
-def _normalise(model: RandomTransformer, h: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Norm(h) and its derivative along u: r (u - mean u - y mean(y u)) for LayerNorm, phi'(h) u else."""
-    y = model.normalise(h)
-    if model.norm == "layernorm":
-        centred = h - h.mean(dim=-1, keepdim=True)
-        scale = torch.rsqrt(centred.square().mean(dim=-1, keepdim=True))
-        return y, scale * (u - u.mean(dim=-1, keepdim=True) - y * (y * u).mean(dim=-1, keepdim=True))
-    alpha = model.alpha.view(-1, *[1] * (h.ndim - 1)) if model.alpha.ndim else model.alpha
-    slope = 1 - y.square() if model.norm == "tanh" else 2 / torch.pi**0.5 * torch.exp(-(alpha * h).square())
-    return y, alpha * slope * u
 
 
 def apjn_exact(

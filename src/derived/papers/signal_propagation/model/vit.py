@@ -114,7 +114,7 @@ class VisionTransformer(nn.Module):
     """R small vision transformers that train side by side: global average pooling, a normaliser, a linear head.
 
     Initialised as ``RandomTransformer`` (sigmas; the head and the patch embedding of variance 1/fan in, positions
-    0.02). ``alpha`` is a number or one per network. No bias but the normalisers' and the head's. [repo; no class token,
+    0.02). ``alpha`` is a number or one per network; ``last_norm`` is ``norm`` if not given. No bias but the normalisers' and the head's. [repo; no class token,
     ReLU]
     """
 
@@ -130,6 +130,7 @@ class VisionTransformer(nn.Module):
         num_classes: int = 100,
         norm: NormKind = "erf",
         alpha: float | Sequence[float] | Tensor = 0.5,
+        last_norm: NormKind | None = None,
         sigmas: Sigmas | None = None,
         num_networks: int = 1,
         generator: torch.Generator,
@@ -137,7 +138,8 @@ class VisionTransformer(nn.Module):
         device: torch.device | str = "cpu",
     ):
         super().__init__()
-        check_choice("norm", norm, NORMS)
+        for kind in (norm, last_norm or norm):
+            check_choice("norm", kind, NORMS)
         check_dtype(dtype)
         for name, count in (("width", width), ("depth", depth), ("num_heads", num_heads), ("patch", patch)):
             check_count(name, count)
@@ -149,11 +151,11 @@ class VisionTransformer(nn.Module):
             )
         alpha = checked_alpha(alpha, num_networks, dtype, device)
         sigmas = checked_sigmas(sigmas)
-        self.patch, tokens, features = patch, (image_size // patch) ** 2, channels * patch**2
+        self.patch, self.tokens, features = patch, (image_size // patch) ** 2, channels * patch**2
 
         where = {"generator": generator, "dtype": dtype, "device": device}
         self.embedding = nn.Parameter(normal(num_networks, width, features, std=features**-0.5, **where))
-        self.positions = nn.Parameter(normal(num_networks, tokens, width, std=0.02, **where))
+        self.positions = nn.Parameter(normal(num_networks, self.tokens, width, std=0.02, **where))
         self.head = nn.Parameter(normal(num_networks, num_classes, width, std=width**-0.5, **where))
         self.head_bias = nn.Parameter(torch.zeros(num_networks, 1, num_classes, dtype=dtype, device=device))
         self.blocks = nn.ModuleList()
@@ -161,7 +163,7 @@ class VisionTransformer(nn.Module):
             weights = draw_block(width, 4, sigmas, num_networks, generator, dtype, device)
             norms = tuple(Norm(norm, alpha, width, num_networks) for _ in range(2))
             self.blocks.append(Block(weights, norms, num_heads))
-        self.last_norm = Norm(norm, alpha, width, num_networks)
+        self.last_norm = Norm(last_norm or norm, alpha, width, num_networks)
 
     def states(self, images: Float[Tensor, "*R num channel size size"]) -> list[Tensor]:
         """[h^0, ..., h^depth], each (R, num, n, d); every network sees the same images, or its own, (R, num, ...)."""
