@@ -1,4 +1,4 @@
-"""What an encoder is asked for: the next token's label, a blurred label, a code, or the next value itself.
+"""What an encoder is asked for: the next label, sharp, soft or with a distance, or the next value itself.
 
 symbol   name      meaning                                                              axes
 R        R         independent networks, each with its own bins                         leading axis
@@ -10,11 +10,10 @@ c        centres   what each bin decodes to, shares of the range                
 -        losses    mean over the items                                                  (R,)
 """
 
-import math
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from derived.lab.checks import check_positive
 
@@ -85,12 +84,46 @@ def expected_value(outputs: Float[Tensor, "R *items K"], centres: Float[Tensor, 
     return (outputs.softmax(dim=-1) * centres.view(len(centres), *items, -1)).sum(dim=-1)
 
 
-def nearest_code(outputs: Float[Tensor, "R *items d"], codes: Float[Tensor, "R K d"]) -> Int[Tensor, "R *items"]:
-    """The code nearest to each output."""
-    flat = outputs.flatten(1, -2)
-    return torch.cdist(flat, codes).argmin(dim=-1).view(outputs.shape[:-1])
+def two_hot(values: Float[Tensor, "R *items"], centres: Float[Tensor, "R K"]) -> Float[Tensor, "R *items K"]:
+    """The distribution on the two centres nearest to a value whose mean is the value; outside, the outer centre.
+
+    >>> two_hot(torch.tensor([[0.25]]), torch.tensor([[0.0, 1.0]]))
+    tensor([[[0.7500, 0.2500]]])
+    """
+    flat = values.flatten(1).contiguous()
+    right = torch.searchsorted(centres.contiguous(), flat).clamp(1, centres.shape[-1] - 1)
+    low, high = centres.gather(1, right - 1), centres.gather(1, right)
+    share = ((flat - low) / (high - low)).clamp(0, 1).unsqueeze(-1)
+    found = torch.zeros(*flat.shape, centres.shape[-1], dtype=flat.dtype, device=flat.device)
+    found.scatter_(-1, right.unsqueeze(-1) - 1, 1 - share).scatter_(-1, right.unsqueeze(-1), share)
+    return found.view(*values.shape, centres.shape[-1])
 
 
-def random_codes(R: int, K: int, d: int, generator: torch.Generator) -> Float[Tensor, "R K d"]:
-    """Codes without order: i.i.d. N(0, 1 / d): two of them lie about sqrt(2) apart, whichever bins they name."""
-    return torch.randn(R, K, d, generator=generator, dtype=torch.float64) / math.sqrt(d)
+def soft_loss(outputs: Float[Tensor, "R *items K"], targets: Float[Tensor, "R *items K"]) -> Float[Tensor, "R"]:
+    """Cross-entropy against a distribution for each item."""
+    return -(targets * outputs.log_softmax(dim=-1)).sum(dim=-1).flatten(1).mean(dim=-1)
+
+
+def cumulative_loss(outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R *items"]) -> Float[Tensor, "R"]:
+    """The squared distance of two cumulative distributions, of the softmax and of the label: ranked probability score.
+
+    >>> far = torch.tensor([[[9.0, 0.0, 0.0]]])  # all on label 0
+    >>> [round(cumulative_loss(far, torch.tensor([[y]])).item(), 2) for y in (0, 1, 2)]
+    [0.0, 1.0, 2.0]
+    """
+    said = outputs.softmax(dim=-1).cumsum(dim=-1)
+    true = (torch.arange(outputs.shape[-1], device=labels.device) >= labels.unsqueeze(-1)).to(said)
+    return (said - true).square().sum(dim=-1).flatten(1).mean(dim=-1)
+
+
+def ordinal_loss(score: Float[Tensor, "R *items"], labels: Int[Tensor, "R *items"], K: int) -> Float[Tensor, "R"]:
+    """One number against K - 1 cuts, one bin apart: the cross-entropy of the answers to "is the label beyond cut k?",
+    each a logistic function of the distance, in bins, from the cut.
+
+    >>> ordinal_loss(torch.zeros(1, 1), torch.tensor([[1]]), 2)  # on the one cut
+    tensor([0.6931])
+    """
+    cuts = torch.arange(1, K, device=score.device, dtype=score.dtype) - K / 2
+    beyond = (torch.arange(1, K, device=labels.device) <= labels.unsqueeze(-1)).to(score)
+    each = binary_cross_entropy_with_logits(score.unsqueeze(-1) - cuts, beyond, reduction="none")
+    return each.sum(dim=-1).flatten(1).mean(dim=-1)

@@ -89,7 +89,7 @@ def standardise(x: Float[Tensor, "R N d"]) -> Float[Tensor, "R N d"]:
     """Each column less its mean, over its deviation; a constant column becomes zero."""
     centred = x - x.mean(dim=1, keepdim=True)
     spread = centred.square().mean(dim=1, keepdim=True).sqrt()
-    return torch.where(spread > 0, centred / spread.clamp(min=1e-300), 0.0)
+    return torch.where(spread > 0, centred / torch.where(spread > 0, spread, 1.0), 0.0)
 
 
 def mine(

@@ -139,10 +139,10 @@ def staircase_length(K: int) -> float:
     return math.pi * (K - 1)
 
 
-def staircase_floor(K: int, sigma: float) -> float:
+def staircase_lower_bound(K: int, sigma: float) -> float:
     """(K - 1) (4 arcsin sqrt Phi(1 / (2 K sigma)) - pi): each boundary alone, crossed from mid bin to mid bin [ours].
 
-    >>> round(staircase_floor(2, 0.01), 4)
+    >>> round(staircase_lower_bound(2, 0.01), 4)
     3.1416
     """
     check_count("K", K, 2)
