@@ -10,6 +10,7 @@ R^2      probe     of a linear map from token states to the true state, fitted o
                    judged on the other half; ``hidden``: over the coordinates that no model saw   (R,)
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,6 +120,7 @@ class Data:
     noisy: Tensor  # (len(SHARES), R, judged, L) disturbed
 
 
+@functools.lru_cache(maxsize=4)  # the arms of one system share it
 def data(
     system: str,
     *,
@@ -355,12 +357,11 @@ def strikes(arm: Arm, found: Data, system: str, n: int, count: int) -> tuple[Ten
 
 @torch.no_grad()
 def split(arm: Arm, found: Data, system: str, n: int, count: int) -> dict[str, Tensor]:
-    """J, V and T of each network, the bias of a strike, and the directions in which means and single states spread."""
+    """J, V and T of each network, the bias of a strike, and in how many directions the means of sequences spread."""
     x, struck = strikes(arm, found, system, n, count)
     h, *moved = (arm.model(arm.read(each)).double().cpu() for each in (x, *struck))
     one = jump_and_spread(h, torch.stack(moved))
-    directions = {"directions": participation(h.mean(dim=2)), "single": participation(h.flatten(1, 2))}
-    return one._asdict() | directions
+    return one._asdict() | {"directions": participation(h.mean(dim=2))}
 
 
 def probe(h: Tensor, states: Tensor) -> Tensor:

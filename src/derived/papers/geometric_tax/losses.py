@@ -5,18 +5,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from derived.lab.claims import RECORDED, at_most, statistic
 from derived.lab.measure import Measure, highest
-from derived.lab.plot import BLUE, COLOURS, INK, beside, largest, panel_label, plain_log
 
 from .fits import CI, CPU, Fits, split
 from .measures import over_cases, ratio
-from .trained import ends, jump
+from .trained import jump
 
 #: Arm and width of the blur, in bins of 64, of each loss.
 LOSSES = MappingProxyType(
@@ -91,31 +87,3 @@ CLAIMS = (
 )
 
 EXPERIMENTS = (Losses,)
-
-
-# Figures: rows in, a figure with its alt text as label out.
-#
-# mark                   meaning
-# filled, open marker    recorded, live; large points are geometric means, small ones single networks
-
-
-def losses(rows: pd.DataFrame) -> Figure:
-    """J/T under each loss, the largest at the top; rows of ``Losses``."""
-    table = ends(largest(rows), ("loss",))
-    fill = bool(table["recorded"].iloc[0])
-    means = np.exp(np.log(table["jump"]).groupby(table["loss"]).mean()).sort_values()
-    figure, ax = plt.subplots(figsize=(5.6, 3.6))
-    for y, (loss, mean) in enumerate(means.items()):
-        color = COLOURS[1] if loss in ("hard", "smoothed") else BLUE
-        values = table.loc[table["loss"] == loss, "jump"]
-        ax.plot(values, [y] * len(values), ".", color=color, alpha=0.3, markersize=4)
-        ax.plot(mean, y, "o", color=color, markersize=7, markerfacecolor=color if fill else "none")
-        beside(ax, values.max(), y, f"{mean:.2g}", INK, (7, 0), fontsize=9)
-    ax.set(xscale="log", yticks=range(len(means)), yticklabels=means.index, xlabel="jump $J/T$ of one wrong token")
-    low, high = table["jump"].min(), table["jump"].max()
-    ax.set_xlim(low / 1.2, 1.5 * high)
-    plain_log(ax.xaxis, [tick for tick in (0.5, 1, 2, 5, 10, 20) if low / 1.2 < tick < 1.5 * high])
-    panel_label(ax, "Losses that know distances calm the states")
-    said = ", ".join(f"{loss} {mean:.2g}" for loss, mean in means.items())
-    figure.set_label(f"Jump of one wrong token under ten losses, on a logarithmic axis: {said}.")
-    return figure

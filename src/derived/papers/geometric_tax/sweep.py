@@ -115,16 +115,6 @@ def inner_over_ends(rows: pd.DataFrame) -> Estimate:
     return ratio(lowest([stats.mean(at[inner] - at[end], 1 - (1 - LEVEL) / 2) for end in ends]))
 
 
-def one_codebook(rows: pd.DataFrame) -> Estimate:
-    """The measure where both ends of the range are networks of the highest inner codebook, too, each paired with the
-    next one or the next but one: nothing depends on K."""
-    inner, ends = highest_inner(rows, QUIET), [rows["K"].min(), rows["K"].max()]
-    fitted = rows["stage"].eq("fit") & rows["arm"].eq("ce")
-    one, networks = rows[fitted & (rows["K"] == inner)], rows.loc[fitted, "replicate"].nunique()
-    shifted = [one.assign(K=K, replicate=(one["replicate"] + by) % networks) for by, K in enumerate(ends, start=1)]
-    return inner_over_ends(pd.concat([rows[~(fitted & rows["K"].isin(ends))], *shifted]))
-
-
 def tax(rows: pd.DataFrame, where: str, K: int) -> pd.Series:
     """ln D of K codes under hard labels less that of the squared error on its 64, by replicate, where both have learned
     and are flat."""
@@ -163,7 +153,6 @@ CLAIMS = (
         where="abstract, Learned quantisation; Lorenz, small networks",
         paper_value="not monotone",
         **TIMES,
-        comparison=("networks of one codebook", one_codebook),
         control="one codebook at all places has the ratio one, the end of the range, which no number of networks decides",
     ),
     statistic(

@@ -126,10 +126,6 @@ def jump_and_spread(states: Float[Tensor, "*b n L p"], struck: Float[Tensor, "st
     """
     check_finite("states", states)
     check_finite("struck", struck)
-    if struck.shape[1:] != states.shape:
-        raise ValueError(
-            f"struck has the shape {(*struck.shape,)}; give (strikes, {', '.join(map(str, states.shape))})"
-        )
     means = states.mean(dim=-2)
     moved = states.shape[-2] * (struck.mean(dim=-2) - means)  # of the sum
     q = len(moved)
@@ -196,16 +192,6 @@ def spearman(
     return torch.where(size > 0, torch.linalg.vecdot(*centred) / size.clamp(min=0.25), 0.0)
 
 
-def distances(X: Float[Tensor, "*b n p"], Z: Float[Tensor, "*b m p"], metric: str) -> Float[Tensor, "*b n m"]:
-    """Cosine or Euclidean distances of all points of X to all points of Z; ValueError for a zero vector and a
-    cosine."""
-    check_choice("metric", metric, METRICS)
-    if metric == "euclidean":
-        return torch.cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist")
-    x, z = (_directions(each) for each in (X, Z))
-    return 1 - x @ z.mT
-
-
 def _directions(X: Tensor) -> Tensor:
     norm = torch.linalg.vector_norm(X, dim=-1, keepdim=True)
     if bool((norm == 0).any()):
@@ -221,10 +207,12 @@ def rdm(X: Float[Tensor, "n p"], metric: str = "cosine") -> Float[Tensor, "pairs
     """
     if len(X) < 3:
         raise ValueError(f"X has {len(X)} points; give at least three points")
+    check_choice("metric", metric, METRICS)
     check_finite("X", X)
     if metric == "euclidean":
         return functional.pdist(X)
-    full = distances(X, X, metric)
+    x = _directions(X)
+    full = 1 - x @ x.mT
     return torch.cat([full[i, i + 1 :] for i in range(len(X) - 1)])
 
 
@@ -245,19 +233,3 @@ def rdm_similarity(X: Float[Tensor, "n p"], Y: Float[Tensor, "n q"], metric: str
     1.0
     """
     return spearman(rdm(X, metric), rdm(Y, metric), (rounding(X, metric), rounding(Y, metric)))
-
-
-def lipschitz_profile(path: Float[Tensor, "steps p"], metric: str = "euclidean") -> Float[Tensor, "steps-1"]:
-    """Length of each step of a path of embeddings; a cosine is of second order in the step, a norm of first [code].
-
-    >>> lipschitz_profile(torch.tensor([[0.0, 1.0], [0.0, 3.0], [4.0, 3.0]]))
-    tensor([2., 4.])
-    """
-    check_choice("metric", metric, METRICS)
-    if len(path) < 2:
-        raise ValueError("the path has one point; give two steps or more")
-    step = path[1:] - path[:-1]
-    if metric == "euclidean":
-        return torch.linalg.vector_norm(step, dim=-1)
-    unit = _directions(path)
-    return (unit[1:] - unit[:-1]).square().sum(dim=-1) / 2  # 1 - cos without its cancellation

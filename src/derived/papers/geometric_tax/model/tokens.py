@@ -19,16 +19,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from derived.lab.checks import check_choice, check_count, check_finite, check_positive, check_within
+from derived.lab.checks import check_count, check_finite, check_positive, check_within
 
 
 @dataclass(frozen=True)
 class UniformQuantizer:
     """K bins of equal width from ``low`` to ``high``; values beyond go to the outer bins.
 
-    ``rule="middle"`` answers the middle of a bin. ``"left"`` is the author's rule: bin floor(u (K - 1)),
-    answered by its left edge, whose mean square error is four times as large. ValueError for K < 2 or low >= high.
-    [code]
+    A bin stands for its middle. ValueError for K < 2 or low >= high.
 
     >>> UniformQuantizer(4, 0.0, 1.0).encode(torch.tensor([-1.0, 0.3, 0.99, 2.0]))
     tensor([0, 1, 3, 3])
@@ -37,17 +35,15 @@ class UniformQuantizer:
     K: int
     low: float
     high: float
-    rule: str = "middle"
 
     def __post_init__(self) -> None:
         check_count("K", self.K, 2)
-        check_choice("rule", self.rule, ("middle", "left"))
         check_positive("high - low", self.high - self.low)
 
     @property
     def width(self) -> float:
         """Width of a bin."""
-        return (self.high - self.low) / (self.K if self.rule == "middle" else self.K - 1)
+        return (self.high - self.low) / self.K
 
     def encode(self, x: Tensor) -> Int[Tensor, "*b"]:
         """Number of the bin; ValueError where x is not finite."""
@@ -55,9 +51,9 @@ class UniformQuantizer:
         return ((x - self.low) / self.width).floor().long().clamp(0, self.K - 1)
 
     def decode(self, k: Tensor) -> Tensor:
-        """The value that a bin stands for, in float64. ValueError for a bin that is not there."""
+        """The middle of a bin, in float64. ValueError for a bin that is not there."""
         check_within("k", k, 0, self.K - 1)
-        return self.low + self.width * (k.double() + (0.5 if self.rule == "middle" else 0.0))
+        return self.low + self.width * (k.double() + 0.5)
 
 
 @dataclass(frozen=True)
