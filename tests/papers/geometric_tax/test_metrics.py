@@ -210,13 +210,6 @@ def test_jump_and_spread_have_the_gradients_of_differences_whatever_lies_in_memo
     assert slope[1, 2, 0].item() == pytest.approx(there.item(), rel=1e-6)
 
 
-def test_the_participation_ratio_counts_directions():
-    flat = torch.eye(6, dtype=torch.float64)
-    assert metrics.participation(torch.cat([flat, -flat])).item() == pytest.approx(6)
-    line = normals(30, 1) * torch.ones(6)
-    assert metrics.participation(line).item() == pytest.approx(1)
-
-
 def test_codes_without_training():
     """`gt-untrained`: a Lorenz path in 64 bins; random codes jump by twice their variance where the bin changes,
     however far, a linear code by its slope."""

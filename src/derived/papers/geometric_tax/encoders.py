@@ -152,9 +152,3 @@ CLAIMS = (
 )
 
 EXPERIMENTS = (Encoders, Causality)
-ENCODER_NAMES = {
-    "attention": "transformer",
-    "state": "state space",
-    "convolution": "convolution",
-    "leaking": "with the leak",
-}

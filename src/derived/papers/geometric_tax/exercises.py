@@ -129,16 +129,13 @@ def _by_loops(split, states, struck):
     return f"{name} is off by {off.max():.1%}" if off.max() > 100 * FLOAT32 else None
 
 
-def _over(J, V, T):
-    return torch.stack([torch.as_tensor(J / T), torch.as_tensor(V / T)])
-
-
 def _from(change):
     """The right function with one of J, V and T changed."""
 
     def split(states, struck):
         found = jump_and_spread(states, struck)
-        return _over(*change(states, found.J, found.V, found.T))
+        J, V, T = change(states, found.J, found.V, found.T)
+        return torch.stack([J / T, V / T])
 
     return split
 

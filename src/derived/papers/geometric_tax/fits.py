@@ -28,13 +28,13 @@ from derived.lab.rng import stream
 from .data import systems
 from .model import heads
 from .model.encoders import CausalConvolution, CausalTransformer, Encoder, Size, StateSpace
-from .model.metrics import jump_and_spread, participation, procrustes_distortion
+from .model.metrics import jump_and_spread, procrustes_distortion
 from .model.tokens import LloydMax
 
 SHARES = (0.01, 0.02, 0.05, 0.1)  # of positions that are disturbed
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 SOFT = ("blurred", "smoothed", "disordered")  # arms whose label is a row of a table
-NUMBER = ("scalar", "rounded", "ordinal")  # arms whose head is one number
+NUMBER = ("scalar", "rounded")  # arms whose head is one number
 GROUPS = {"coarse": 16, "coarser": 4}  # hard labels in so many groups of neighbouring bins
 DISTURBANCE = 0.1  # standard deviation, as a share of the range
 AT_ONCE = 500  # sequences of each network that are read at once: all those of a large tier fit no card
@@ -251,8 +251,7 @@ class Arm:
     arm   "ce" hard labels, "blurred" labels, "disordered" (blurred along a random order of the bins), "smoothed" (as
           soft as the blurred ones, with no neighbours), "coarse" and "coarser" (hard labels in ``GROUPS``; the tokens
           that are read stay), "shuffled" names of bins, "scalar" (squared error of the value), "rounded" (squared error
-          of the bin's centre), "ordinal" (a number against the cuts), "twohot" (the two nearest centres), "cumulative"
-          (distance of cumulative distributions); an "untrained" network has the head of "ce".
+          of the bin's centre), "cumulative" (distance of cumulative distributions); an "untrained" network has the head of "ce".
     """
 
     def __init__(self, size: Fits, arm: str, values: Tensor, encoder: str, learned: bool, *, seed, role, device, dtype):
@@ -290,10 +289,6 @@ class Arm:
         if self.arm in ("scalar", "rounded"):
             asked = values if self.arm == "scalar" else self.decoded(labels)
             return heads.squared_loss(outputs, 4 * (asked - 0.5).unsqueeze(-1))  # about unit variance
-        if self.arm == "ordinal":
-            return heads.ordinal_loss(outputs.squeeze(-1), labels, self.centres.shape[-1])
-        if self.arm == "twohot":
-            return heads.soft_loss(outputs, heads.two_hot(values, self.centres))
         if self.arm == "cumulative":
             return heads.cumulative_loss(outputs, labels)
         if self.arm in SOFT:
@@ -308,9 +303,6 @@ class Arm:
         """The next value that the head predicts."""
         if self.arm in ("scalar", "rounded"):
             return outputs.squeeze(-1) / 4 + 0.5
-        if self.arm == "ordinal":  # in bins from the middle of them
-            low, high = (self.centres[:, end].view(-1, *[1] * (outputs.ndim - 2)) for end in (0, -1))
-            return (low + high) / 2 + outputs.squeeze(-1) * (high - low) / (self.centres.shape[-1] - 1)
         if self.arm in ("smoothed", "disordered"):  # the mean of such a distribution lies near the middle of the range
             return self.decoded(heads.nearest_label(outputs, self.table))
         return heads.expected_value(outputs, self.centres)
@@ -357,11 +349,11 @@ def strikes(arm: Arm, found: Data, system: str, n: int, count: int) -> tuple[Ten
 
 @torch.no_grad()
 def split(arm: Arm, found: Data, system: str, n: int, count: int) -> dict[str, Tensor]:
-    """J, V and T of each network, the bias of a strike, and in how many directions the means of sequences spread."""
+    """J, V and T of each network, and the bias of a strike."""
     x, struck = strikes(arm, found, system, n, count)
     h, *moved = (arm.model(arm.read(each)).double().cpu() for each in (x, *struck))
     one = jump_and_spread(h, torch.stack(moved))
-    return one._asdict() | {"directions": participation(h.mean(dim=2))}
+    return one._asdict()
 
 
 def probe(h: Tensor, states: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Seven other losses on the same tokens: which of them take the jump away (GT-7.m)."""
+"""Other losses on the same tokens: which of them take the jump away (GT-7.m)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,24 +19,21 @@ LOSSES = MappingProxyType(
     {
         "hard": ("ce", 0),
         "smoothed": ("smoothed", 4),
-        "two-hot": ("twohot", 0),
         "blur of 1 bin": ("blurred", 1),
         "blur of 4 bins": ("blurred", 4),
         "blur of 8 bins": ("blurred", 8),
         "cumulative": ("cumulative", 0),
-        "ordinal": ("ordinal", 0),
         "rounded value": ("rounded", 0),
         "value": ("scalar", 0),
     }
 )
-DISTANCES = ("blur of 8 bins", "cumulative", "ordinal", "rounded value")
+DISTANCES = ("blur of 8 bins", "cumulative", "rounded value")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Losses(Fits):
-    """GT-7.m: Lorenz paths, one encoder, ten losses: labels hard, smoothed (soft without order), two-hot (the two centres
-    around the value), blurred by 1, 4 and 8 bins; the distance of cumulative distributions; an ordinal logistic; the
-    squared error of the rounded value and of the value. Rows: loss, those of ``Fits``, and J, V, T at the end.
+    """GT-7.m: Lorenz paths, one encoder, eight losses: labels hard, smoothed (soft without order), blurred by 1, 4 and 8
+    bins; the distance of cumulative distributions; the squared error of the rounded value and of the value. Rows: loss, those of ``Fits``, and J, V, T at the end.
     """
 
     struck: int = 300
@@ -74,12 +71,12 @@ def over_hard(losses: Sequence[str]) -> Measure:
 CLAIMS = (
     statistic(
         "GT-7.m",
-        "On Lorenz paths each of four losses that know how far apart two bins are, a blur of eight bins, the distance of cumulative distributions, an ordinal logistic and the squared error of the rounded value, leaves at most half of the jump $J/T$ of hard labels.",
+        "On Lorenz paths each of three losses that know how far apart two bins are, a blur of eight bins, the distance of cumulative distributions and the squared error of the rounded value, leaves at most half of the jump $J/T$ of hard labels.",
         Losses,
         over_hard(DISTANCES),
-        "$J/T$ over that under hard labels, the largest of four losses",
+        "$J/T$ over that under hard labels, the largest of three losses",
         at_most(0.5),
-        where="one network chose the rate of each loss, among four a factor of 1.6 apart; narrower blurs and two-hot labels are shown and not judged",
+        where="one network chose the rate of each loss, among four a factor of 1.6 apart; narrower blurs are shown and not judged",
         unit="times",
         judged_at=RECORDED,
         control=over_hard(("smoothed",)),

@@ -12,18 +12,15 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from derived.lab import measure, stats
 from derived.lab.claims import at_least, at_most, refuted, statistic, unseen
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import by_draw, lowest, worst
-from derived.lab.plot import BLUE, GREEN, INK, MUTED, RED, THEORY, largest, panel_label, plain_log
 from derived.lab.real.texts import antibody_genes
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
@@ -246,40 +243,3 @@ CLAIMS = (
 )
 
 EXPERIMENTS = (EqualBins, Mine, AntibodyWalks)
-
-
-# Figures: rows in, a figure with its alt text as label out.
-#
-# mark                   meaning
-# filled, open marker    recorded, live; a point is a geometric mean over genes
-# grey                   windows of two residues, out of the reach of the law
-# thin line              the law of a diluted step, through the windows of six residues
-
-ENCODERS = {
-    "heavy": ("trained, heavy chain", RED),
-    "light": ("trained, light chain", BLUE),
-    "heavy, untrained": ("untrained, heavy", GREEN),
-    "light, untrained": ("untrained, light", INK),
-}
-
-
-def dilution(rows: pd.DataFrame) -> Figure:
-    """Steps of mutation walks against the window; rows of ``AntibodyWalks``."""
-    table, words = largest(rows), []
-    steps = np.log(table.set_index(["encoder", "L"])["cosine"]).groupby(["encoder", "L"]).mean()
-    figure, ax = plt.subplots(figsize=(5.4, 3.5))
-    for name, (label, color) in ENCODERS.items():
-        mean = np.exp(steps[name])
-        inside = mean[mean.index >= 6]
-        face = color if table["recorded"].iloc[0] else "none"
-        ax.plot(inside.index, inside, "o", color=color, markerfacecolor=face, label=label)
-        ax.plot(mean.index[mean.index < 6], mean[mean.index < 6], "o", color=MUTED, alpha=0.5, markerfacecolor="none")
-        words.append(f"{label} {inside.iloc[0]:.2g} to {inside.iloc[-1]:.2g}")
-    L = np.array([length for length in sorted(table["L"].unique()) if length >= 6], dtype=float)
-    ax.plot(L, np.exp(steps.xs(L[0], level="L").mean()) * (L / L[0]) ** -2.0, **THEORY)
-    ax.set(xscale="log", yscale="log", xlabel="window $L$, residues", ylabel="cosine step")
-    plain_log(ax.xaxis, sorted(table["L"].unique()))
-    ax.legend(frameon=False, fontsize=8)
-    panel_label(ax, "The longer the window, the smaller the step")
-    figure.set_label(f"Cosine step of one mutation from windows of 6 to 96 residues: {'; '.join(words)}.")
-    return figure

@@ -43,13 +43,3 @@ def kmer_counts(s: UInt8[Tensor, "n L"], k: int) -> Float[Tensor, "n 4^k"]:
     good = (words < 4).all(dim=-1)
     counts = torch.zeros(len(s), 4**k, dtype=torch.float64, device=s.device)
     return counts.scatter_add_(1, torch.where(good, number, 0), good.double())
-
-
-def strand_permutation(k: int) -> Tensor:
-    """P of c(RC s) = P c(s): entry w is the number of the reverse complement of the word w; its own inverse.
-
-    >>> strand_permutation(1).tolist()
-    [3, 2, 1, 0]
-    """
-    words = torch.cartesian_prod(*[torch.arange(4)] * k).view(-1, k)
-    return ((3 - words.flip(-1)) * 4 ** torch.arange(k - 1, -1, -1)).sum(dim=-1)

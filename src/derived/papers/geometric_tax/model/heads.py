@@ -13,7 +13,6 @@ c        centres   what each bin decodes to, shares of the range                
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from derived.lab.checks import check_positive
 
@@ -84,26 +83,6 @@ def expected_value(outputs: Float[Tensor, "R *items K"], centres: Float[Tensor, 
     return (outputs.softmax(dim=-1) * centres.view(len(centres), *items, -1)).sum(dim=-1)
 
 
-def two_hot(values: Float[Tensor, "R *items"], centres: Float[Tensor, "R K"]) -> Float[Tensor, "R *items K"]:
-    """The distribution on the two centres nearest to a value whose mean is the value; outside, the outer centre.
-
-    >>> two_hot(torch.tensor([[0.25]]), torch.tensor([[0.0, 1.0]]))
-    tensor([[[0.7500, 0.2500]]])
-    """
-    flat = values.flatten(1).contiguous()
-    right = torch.searchsorted(centres.contiguous(), flat).clamp(1, centres.shape[-1] - 1)
-    low, high = centres.gather(1, right - 1), centres.gather(1, right)
-    share = ((flat - low) / (high - low)).clamp(0, 1).unsqueeze(-1)
-    found = torch.zeros(*flat.shape, centres.shape[-1], dtype=flat.dtype, device=flat.device)
-    found.scatter_(-1, right.unsqueeze(-1) - 1, 1 - share).scatter_(-1, right.unsqueeze(-1), share)
-    return found.view(*values.shape, centres.shape[-1])
-
-
-def soft_loss(outputs: Float[Tensor, "R *items K"], targets: Float[Tensor, "R *items K"]) -> Float[Tensor, "R"]:
-    """Cross-entropy against a distribution for each item."""
-    return -(targets * outputs.log_softmax(dim=-1)).sum(dim=-1).flatten(1).mean(dim=-1)
-
-
 def cumulative_loss(outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R *items"]) -> Float[Tensor, "R"]:
     """The squared distance of two cumulative distributions, of the softmax and of the label: ranked probability score.
 
@@ -114,16 +93,3 @@ def cumulative_loss(outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R
     said = outputs.softmax(dim=-1).cumsum(dim=-1)
     true = (torch.arange(outputs.shape[-1], device=labels.device) >= labels.unsqueeze(-1)).to(said)
     return (said - true).square().sum(dim=-1).flatten(1).mean(dim=-1)
-
-
-def ordinal_loss(score: Float[Tensor, "R *items"], labels: Int[Tensor, "R *items"], K: int) -> Float[Tensor, "R"]:
-    """One number against K - 1 cuts, one bin apart: the cross-entropy of the answers to "is the label beyond cut k?",
-    each a logistic function of the distance, in bins, from the cut.
-
-    >>> ordinal_loss(torch.zeros(1, 1), torch.tensor([[1]]), 2)  # on the one cut
-    tensor([0.6931])
-    """
-    cuts = torch.arange(1, K, device=score.device, dtype=score.dtype) - K / 2
-    beyond = (torch.arange(1, K, device=labels.device) <= labels.unsqueeze(-1)).to(score)
-    each = binary_cross_entropy_with_logits(score.unsqueeze(-1) - cuts, beyond, reduction="none")
-    return each.sum(dim=-1).flatten(1).mean(dim=-1)

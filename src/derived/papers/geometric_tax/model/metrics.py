@@ -137,16 +137,6 @@ def jump_and_spread(states: Float[Tensor, "*b n L p"], struck: Float[Tensor, "st
     return JumpAndSpread(J, V, T, bias)
 
 
-def participation(X: Float[Tensor, "*b n p"]) -> Float[Tensor, "*b"]:
-    """(tr S)^2 / tr S^2 of the covariance S of a cloud: in how many directions it spreads, as if all were alike.
-
-    >>> participation(torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]))
-    tensor(2.)
-    """
-    x = _unit("X", X, True)
-    return 1 / (x.mT @ x).square().sum(dim=(-2, -1))
-
-
 # Matrices of distances ----------------------------------------------------------------------------------------------
 
 
