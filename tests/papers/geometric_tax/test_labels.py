@@ -126,7 +126,7 @@ def test_the_staircase_is_no_longer_than_either_cap(K, sigma):
     assert chain >= 0.97 * length
 
 
-@settings(derandomize=True, max_examples=10, deadline=None, database=None)
+@settings(derandomize=True, max_examples=4, deadline=None, database=None)
 @example(45, 0.01)  # the parts near two edges overlap
 @given(st.integers(2, 60), st.floats(4e-3, 0.5))
 def test_the_length_is_the_integral_of_the_speed(K, sigma):
