@@ -94,9 +94,6 @@ def test_rows_that_say_nothing_decide_nothing_and_say_so(place, how):
 
 # Made before the repository had a commit, or on a branch that was squashed. None may join them.
 WITHOUT_COMMIT = [
-    ("geometric_tax", "Arms", "cpu"),
-    ("geometric_tax", "Blur", "cpu"),
-    ("geometric_tax", "Sweep", "cpu"),
     ("ols_attention", "LearnedInContext", "cpu"),
     ("task_ecologies", "Imposed", "cpu"),
 ]

@@ -16,7 +16,6 @@ REFUSED = {
     "rdm": (lambda: geometric_tax.rdm_similarity(HOLED, X), "= nan"),
     "mine": (lambda: geometric_tax.mine(PAIRS, PAIRS * torch.nan), r"Y\[0, 0, 0\] = nan"),
     "lloyd": (lambda: geometric_tax.LloydMax(X[:2, 0].sort().values).encode(HOLED), r"x\[3, 1\] = nan"),
-    "k-means": (lambda: geometric_tax.KMeansCodebook(X[:2]).encode(HOLED), r"x\[3, 1\] = nan"),
     "order": (lambda: geometric_tax.LloydMax(torch.tensor([1.0, 0.0])), "not in order"),
     "bin": (lambda: geometric_tax.UniformQuantizer(3, 0.0, 1.0).decode(torch.tensor([99])), r"k\[0\] = 99"),
     "no labels": (lambda: geometric_tax.fisher_rao_length(0, 0.1), "K = 0; give an integer >= 2"),

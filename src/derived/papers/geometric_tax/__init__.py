@@ -4,7 +4,7 @@ Cross-entropy does not know that bin 17 lies beside bin 18. Where labels are sha
 is a staircase, of length pi for each boundary; where they are blurred it is the line.
 
 Read ``model/metrics.py`` first, on what distortion measures, then ``model/labels.py`` on the staircase; the trained
-networks of the figures come from ``training.py``.
+networks of the figures come from ``trained.py``.
 
 >>> import math
 >>> from derived.papers.geometric_tax import fisher_rao_length
@@ -16,16 +16,16 @@ networks of the figures come from ``training.py``.
 
 from derived.lab import face
 
-# What a stranger imports: each loaded on first use.
 __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
-        "data.dna": ["dinucleotide_shuffle", "gc_heterogeneous_dna", "read_fasta", "reverse_complement"],
+        "data.sequences": ["kmer_counts", "reverse_complement"],
         "data.systems": ["lorenz", "oscillators", "waveforms"],
-        "model.codebooks": ["KMeansCodebook", "LloydMax", "UniformQuantizer", "shannon_lower_bound"],
         "model.encoders": ["CausalConvolution", "CausalTransformer", "Size", "StateSpace"],
+        "model.heads": ["blurred_labels"],
         "model.information": ["mine"],
         "model.labels": ["fisher_rao_length"],
-        "model.metrics": ["procrustes_distortion", "procrustes_ratio", "rdm_similarity"],
+        "model.metrics": ["jump_and_spread", "procrustes_distortion", "rdm_similarity"],
+        "model.tokens": ["LloydMax", "UniformQuantizer", "shannon_lower_bound"],
     },
 )

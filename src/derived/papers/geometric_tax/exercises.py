@@ -1,16 +1,11 @@
 """The exercises of the chapter: what is right, where it is tried, and what often goes wrong.
 
-symbol   name   meaning                                                           axes
-K        K      bins of the unit interval                                         scalar
-u        u      where in its bin a token is decoded, a share of the width         scalar
-s, c     s, c   variance of noise over that of the signal; factor of shrinking    scalar
-n, k, l  n, k, l   tokens 0 to n - 1; the one that noise turns, and into which    scalar
-a, b     a, b   distances of the six pairs of four points                         (6,)
-g        g      DNA letters, ACGT = 0123                                          (n, L)
-X, Y     X, Y   centred clouds, rows correspond                                   (n, p)
+symbol    name             meaning                                                   axes
+s, c      s, c             variance of noise over that of the signal; factor of shrinking
+K, eps    K, eps           labels; share of a smoothed label
+h, g      states, struck   hidden states, and with one token struck                  (n, L, p), (strikes, n, L, p)
 """
 
-import itertools
 import math
 
 import numpy as np
@@ -19,21 +14,7 @@ from scipy.integrate import quad
 
 from derived.lab.exercises import FLOAT32, ask, checker, close, holds, ranges
 
-from .data.dna import kmer_counts, reverse_complement
-from .model.metrics import best_rotation, noise_law, procrustes_distortion
-from .model.mutations import framed_counts
-
-# Where in its bin -----------------------------------------------------------------------------------------------------
-
-in_its_bin = close(
-    lambda K, u: K * quad(lambda x: (x - u / K) ** 2, 0, 1 / K)[0],  # the mean over one bin
-    ranges(K=(2, 40), u=(0.0, 1.0)),
-    digits=3,
-    mistakes={
-        "that is right in the middle alone": lambda K, u: 1 / (12 * K**2),
-        "the error of a bin's end is not where every bin is decoded": lambda K, u: 1 / (3 * K**2),
-    },
-)
+from .model.metrics import jump_and_spread, noise_law
 
 # Noise that shrinks, and noise on both --------------------------------------------------------------------------------
 
@@ -57,54 +38,6 @@ shrunk = (
         mistakes={
             "the clean cloud is noisy, too": _law,
             "both norms grow, and each by itself": lambda s: _law(2 * s),
-        },
-    ),
-)
-
-# One token wrong ------------------------------------------------------------------------------------------------------
-
-
-def _tokens(generator: torch.Generator) -> dict:
-    n = 4 + int(torch.randint(9, (), generator=generator))
-    k, l = torch.randperm(n, generator=generator)[:2].tolist()
-    return {"n": n, "k": k, "l": l}
-
-
-def _distortion(codes: torch.Tensor, k: int, l: int) -> float:
-    noisy = codes.clone()
-    noisy[k] = codes[l]
-    return procrustes_distortion(codes, noisy).item()
-
-
-def _one_hot(n: int, norm: float, root: float = 0.5) -> float:
-    return (1 - (n - 3 + (2 * (n - 1) / n) ** 0.5) / norm) ** root
-
-
-def _line(n: int, k: int, l: int, centre: bool = True, root: float = 0.5) -> float:
-    x = np.arange(n) - (n - 1) / 2 * centre
-    y = x.copy()
-    y[k] = x[l]
-    y = y - y.mean() * centre
-    return (1 - x @ y / math.sqrt((x @ x) * (y @ y))) ** root
-
-
-one_wrong = (
-    close(
-        lambda n, k, l: _distortion(torch.arange(float(n), dtype=torch.float64)[:, None], k, l),
-        _tokens,
-        digits=3,
-        mistakes={
-            "both clouds are centred, each at its own mean": lambda n, k, l: _line(n, k, l, centre=False),
-            "that is the square of D": lambda n, k, l: _line(n, k, l, root=1.0),
-        },
-    ),
-    close(
-        lambda n: _distortion(torch.eye(n, dtype=torch.float64), 0, 1),
-        ranges(n=(4, 20)),
-        digits=3,
-        mistakes={
-            "the noisy cloud has a norm of its own": lambda n: _one_hot(n, n - 1),
-            "that is the square of D": lambda n: _one_hot(n, math.sqrt((n - 1) * (n - 3 + 2 * (n - 1) / n)), root=1.0),
         },
     ),
 )
@@ -143,145 +76,63 @@ smoothed = close(
     },
 )
 
-# Unmatched entries ----------------------------------------------------------------------------------------------------
-
-_UPPER, _ORDERS = np.triu_indices(4, 1), list(itertools.permutations(range(4)))
+# Jump and spread ------------------------------------------------------------------------------------------------------
 
 
-def _distances(generator: torch.Generator) -> dict:
-    a, b = (torch.rand(2, 6, generator=generator, dtype=torch.float64) * 100).round().numpy() / 100
-    return {"a": a, "b": b}
+def _states(generator: torch.Generator) -> dict:
+    """States of a unit and an origin of their own, and the same with one token struck in each sequence, three times."""
+    n, L, p, q = 12, 5, 3, 3
+    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
+    states = draw(n, 1, p) + draw(L, p) + draw(n, L, p)
+    where = torch.arange(L) == torch.randint(L, (q, n, 1), generator=generator)
+    unit = 10 ** draw(1)
+    struck = states + where.unsqueeze(-1) * draw(q, n, 1, p)
+    return {"states": unit * (states + 7), "struck": unit * (struck + 7)}
 
 
-def _over_all_orders(a: np.ndarray, b: np.ndarray) -> float:
-    full = np.zeros((4, 4))
-    full[_UPPER] = b
-    full = full + full.T
-    return np.mean([a @ full[np.ix_(order, order)][_UPPER] for order in _ORDERS])
+def _parts(split, states, struck) -> np.ndarray:
+    return ask(split, (2,), states=states, struck=struck)
 
 
-expected_product = close(
-    _over_all_orders,
-    _distances,
+def _no_unit(split, states, struck):
+    """`gt-pooled`: J/T and V/T do not change when states are scaled and shifted."""
+    off = np.abs(_parts(split, states, struck) / _parts(split, 3 * states - 1, 3 * struck - 1) - 1).max()
+    return f"in another unit it is off by {off:.2g}" if off > 100 * FLOAT32 else None
+
+
+def _by_loops(split, states, struck):
+    """`gt-pooled`: sequence by sequence, strike by strike."""
+    h, g = states.numpy(), struck.numpy()
+    moves = [np.sum((g[i, k].sum(axis=0) - h[k].sum(axis=0)) ** 2) for i in range(len(g)) for k in range(len(h))]
+    means = np.array([each.mean(axis=0) for each in h])
+    single = h.reshape(-1, h.shape[-1])
+    V, T = (np.mean(np.sum((each - each.mean(axis=0)) ** 2, axis=1)) for each in (means, single))
+    off = np.abs(_parts(split, states, struck) / np.array([np.mean(moves) / T, V / T]) - 1)
+    name = ("J/T", "V/T")[int(off.argmax())]
+    return f"{name} is off by {off.max():.1%}" if off.max() > 100 * FLOAT32 else None
+
+
+def _from(change):
+    """The right function with one of J, V and T changed."""
+
+    def split(states, struck):
+        found = jump_and_spread(states, struck)
+        J, V, T = change(states, found.J, found.V, found.T)
+        return torch.stack([J / T, V / T])
+
+    return split
+
+
+split_states = holds(
+    (_no_unit, _by_loops),
+    _states,
     mistakes={
-        "that keeps each point in its place": lambda a, b: a @ b,
-        "it is zero for centred numbers only": lambda a, b: 0.0,
+        "the mean moves by J over L squared": _from(lambda h, J, V, T: (J / h.shape[1] ** 2, V, T)),
+        "the variance of means about the origin": _from(
+            lambda h, J, V, T: (J, h.mean(dim=1).square().sum(dim=-1).mean(), T)
+        ),
     },
 )
 
-# A count that has no strand -------------------------------------------------------------------------------------------
-
-
-def _letters(generator: torch.Generator) -> dict:
-    k = 1 + int(torch.randint(3, (), generator=generator))
-    return {"g": torch.randint(4, (3, 25), generator=generator, dtype=torch.uint8), "k": k}
-
-
-def _table(strandless, g, k) -> np.ndarray:
-    return ask(strandless, (len(g), 4**k), g=g, k=k)
-
-
-def _no_strand(strandless, g, k):
-    """`gt-rc`: the counts of a sequence and of its reverse complement are equal."""
-    off = np.abs(_table(strandless, g, k) - _table(strandless, reverse_complement(g), k)).max()
-    return f"the other strand has counts that differ by {off:g}" if off > FLOAT32 else None
-
-
-def _every_word_twice(strandless, g, k):
-    """`gt-rc`: each place of a word is counted once on either strand."""
-    total = _table(strandless, g, k).sum(axis=1)[0]
-    wanted = 2 * (g.shape[1] - k + 1)
-    return f"its counts sum to {total:g}, and {wanted} words are read" if abs(total - wanted) > FLOAT32 else None
-
-
-def _by_reading(strandless, g, k):
-    """`gt-rc`: read letter by letter on both strands of the first sequence."""
-    counts, one = np.zeros(4**k), g[0].tolist()
-    for strand in (one, [3 - letter for letter in reversed(one)]):
-        for at in range(len(one) - k + 1):
-            counts[sum(letter * 4**place for place, letter in enumerate(reversed(strand[at : at + k])))] += 1
-    off = np.abs(_table(strandless, g, k)[0] - counts)
-    word = "".join("ACGT"[int(off.argmax()) // 4**place % 4] for place in reversed(range(k)))
-    return f"the count of {word} is off by {off.max():g}" if off.max() > FLOAT32 else None
-
-
-strandless = holds(
-    (_every_word_twice, _no_strand, _by_reading),
-    _letters,
-    mistakes={
-        "words in one frame": lambda g, k: framed_counts(g, k) + framed_counts(reverse_complement(g), k),
-        "one strand alone": lambda g, k: 2 * kmer_counts(g, k),
-    },
-)
-
-# A rotation that is no mirror -----------------------------------------------------------------------------------------
-
-
-def _clouds(generator: torch.Generator) -> dict:
-    """A cloud and a turned copy with much noise, in half of the cases of its mirror image."""
-    X, noise = torch.randn(2, 12, 3, generator=generator, dtype=torch.float64)
-    turn = torch.linalg.qr(torch.randn(3, 3, generator=generator, dtype=torch.float64)).Q
-    turn[:, 0] *= 1 - 2 * torch.randint(2, (), generator=generator)
-    Y = X @ turn + 0.5 * noise
-    return {"X": X - X.mean(dim=0), "Y": Y - Y.mean(dim=0)}
-
-
-def _a_rotation(turn, X, Y):
-    """`gt-nuclear`: R^T R = 1, and no mirror."""
-    R = ask(turn, (3, 3), X=X, Y=Y)
-    if (off := np.abs(R.T @ R - np.eye(3)).max()) > FLOAT32:
-        return f"R'R differs from 1 by {off:.2g}"
-    return f"its determinant is {np.linalg.det(R):.2g}" if np.linalg.det(R) < 0 else None
-
-
-def _none_is_nearer(turn, X, Y):
-    """`gt-nuclear`: tr(R^T X^T Y) is the largest. With R^T X^T Y symmetric no small turn helps, and with its two least
-    eigenvalues of positive sum no half turn in a plane does: then none does."""
-    R = torch.as_tensor(ask(turn, (3, 3), X=X, Y=Y))
-    S = R.mT @ X.mT @ Y
-    if (S - S.mT).abs().max() > 1e-4 * S.abs().max():
-        return "a small turn more brings X R nearer to Y"
-    if torch.linalg.eigvalsh(S + S.mT)[:2].sum() < -FLOAT32:
-        return "half a turn more, in some plane, brings X R nearer to Y"
-    return None
-
-
-def _turned_back(turn, X, Y):
-    """`gt-invariant`: a turned copy is found."""
-    del Y
-    R = torch.linalg.matrix_exp(torch.tensor([[0.0, -0.7, 0.3], [0.7, 0.0, 0.5], [-0.3, -0.5, 0.0]], dtype=X.dtype))
-    off = np.abs(ask(turn, (3, 3), X=X, Y=X @ R) - R.numpy()).max()
-    return f"for a turned copy of X it is off by {off:.2g}" if off > FLOAT32 else None
-
-
-def _flipped(place: int):
-    """U F V^T, with the sign of one singular direction turned where U V^T is a mirror."""
-
-    def turn(X, Y):
-        U, _, V = torch.linalg.svd(X.mT @ Y)
-        signs = torch.ones(3, dtype=X.dtype)
-        signs[place] = torch.linalg.det(U @ V).sign()
-        return U * signs @ V
-
-    return turn
-
-
-rotation = holds(
-    (_a_rotation, _turned_back, _none_is_nearer),
-    _clouds,
-    mistakes={
-        "mirrors are let in": best_rotation,
-        "rotated the wrong way": lambda X, Y: _flipped(-1)(X, Y).mT,
-    },
-)
-
-EXERCISES = {
-    "gt-ex-edge": in_its_bin,
-    "gt-ex-noise": shrunk,
-    "gt-ex-one": one_wrong,
-    "gt-ex-smoothed": smoothed,
-    "gt-ex-split": expected_product,
-    "gt-ex-strand": strandless,
-    "gt-ex-rotation": rotation,
-}
+EXERCISES = {"gt-ex-noise": shrunk, "gt-ex-jump": split_states, "gt-ex-smoothed": smoothed}
 check = checker(EXERCISES)

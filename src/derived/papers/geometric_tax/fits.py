@@ -1,4 +1,4 @@
-"""Small encoders trained side by side on a system, and what is measured of them: helper of ``training`` and ``sweep``.
+"""Small encoders trained side by side on a system, and what is measured of them: helper of the topics.
 
 symbol   name      meaning                                                                        axes
 R        networks  independent models: each has its own training paths, bins, weights, batches,   leading axis
@@ -10,6 +10,7 @@ R^2      probe     of a linear map from token states to the true state, fitted o
                    judged on the other half; ``hidden``: over the coordinates that no model saw   (R,)
 """
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,16 +27,17 @@ from derived.lab.rng import stream
 
 from .data import systems
 from .model import heads
-from .model.codebooks import LloydMax
 from .model.encoders import CausalConvolution, CausalTransformer, Encoder, Size, StateSpace
-from .model.metrics import procrustes_distortion
+from .model.metrics import jump_and_spread, procrustes_distortion
+from .model.tokens import LloydMax
 
 SHARES = (0.01, 0.02, 0.05, 0.1)  # of positions that are disturbed
 RATES = (3e-3, 1e-2, 3e-2, 1e-1)
-CODE = 16  # numbers in a random code
 SOFT = ("blurred", "smoothed", "disordered")  # arms whose label is a row of a table
+NUMBER = ("scalar", "rounded")  # arms whose head is one number
 GROUPS = {"coarse": 16, "coarser": 4}  # hard labels in so many groups of neighbouring bins
 DISTURBANCE = 0.1  # standard deviation, as a share of the range
+AT_ONCE = 500  # sequences of each network that are read at once: all those of a large tier fit no card
 ENCODERS: dict[str, Callable[[Size, Draws], Encoder]] = {
     "attention": CausalTransformer,
     "state": StateSpace,
@@ -118,6 +120,7 @@ class Data:
     noisy: Tensor  # (len(SHARES), R, judged, L) disturbed
 
 
+@functools.lru_cache(maxsize=4)  # the arms of one system share it
 def data(
     system: str,
     *,
@@ -203,19 +206,22 @@ class Fits(Experiment):
         learned: bool = False,
         looks: Sequence[int] = (),
         also: Callable[["Arm", Data], dict[str, Tensor]] | None = None,
+        beside: Callable[["Arm", Data], dict[str, Tensor]] | None = None,
+        rate: float | None = None,
     ) -> pd.DataFrame:
         """The rows of one arm; ``looks``: the steps before which it is judged, the end apart; ``also`` adds columns of
-        the judged networks at their end."""
+        the judged networks at their end, ``beside`` at every look; a ``rate`` that is known is not searched for."""
 
         def run(role: str, networks: int, rates: Tensor, looks: Sequence[int]) -> pd.DataFrame:
             each = {"system": system, "num": self.paths, "judged": self.judged, "length": self.length, "noise": noise}
             found = data(**each, networks=networks, seed=seed, role=role, on=on)
             one = Arm(self, arm, found.values, encoder, learned, seed=seed, role=role, device=device, dtype=dtype)
+            look = lambda: one.judge(found) | (beside(one, found) if beside and role == "fit" else {})  # noqa: E731
             seen = {}
-            watch = {step: lambda step=step: seen.update({step: one.judge(found)}) for step in looks}
+            watch = {step: lambda step=step: seen.update({step: look()}) for step in looks}
             if arm != "untrained":
                 fit(one, found, steps=self.steps, batch=self.batch, rates=rates, looks=watch)
-            seen[self.steps if arm != "untrained" else 0] = one.judge(found)
+            seen[self.steps if arm != "untrained" else 0] = look()
             if also and role == "fit":
                 seen[max(seen)] |= also(one, found)
             unseen = torch.full((networks,), math.nan, dtype=torch.float64)
@@ -228,6 +234,8 @@ class Fits(Experiment):
 
         if arm == "untrained":
             return run("fit", self.networks, torch.zeros(self.networks), ())
+        if rate is not None:
+            return run("fit", self.networks, torch.full((self.networks,), rate, dtype=torch.float64), looks)
         rates = torch.tensor(self.rates, dtype=torch.float64).repeat_interleave(self.search)
         tried = run("search", len(rates), rates, ())
         scores = tried.groupby("rate")["valid"].agg(lambda each: each.mean(skipna=False)).dropna()
@@ -242,8 +250,8 @@ class Arm:
 
     arm   "ce" hard labels, "blurred" labels, "disordered" (blurred along a random order of the bins), "smoothed" (as
           soft as the blurred ones, with no neighbours), "coarse" and "coarser" (hard labels in ``GROUPS``; the tokens
-          that are read stay), "shuffled" names of bins, "codes" (squared distance to a random code of the bin),
-          "scalar" (squared error of the value); an "untrained" network has the head of "ce".
+          that are read stay), "shuffled" names of bins, "scalar" (squared error of the value), "rounded" (squared error
+          of the bin's centre), "cumulative" (distance of cumulative distributions); an "untrained" network has the head of "ce".
     """
 
     def __init__(self, size: Fits, arm: str, values: Tensor, encoder: str, learned: bool, *, seed, role, device, dtype):
@@ -257,7 +265,7 @@ class Arm:
         shape = {name: getattr(size, name) for name in ("length", "width", "depth", "heads")}
         groups = min(GROUPS.get(arm, K), K)
         self.width = K // groups  # bins of a label
-        outputs = {"scalar": 1, "codes": CODE}.get(arm, groups)
+        outputs = 1 if arm in NUMBER else groups
         draws = Draws(num_networks=R, seed=seed, layer=role, **self.like)
         self.model = ENCODERS[encoder](Size(codes=K, outputs=outputs, **shape), draws)
         self.labels = self.bins.centres.unflatten(-1, (groups, self.width)).mean(dim=-1)  # what each label decodes to
@@ -270,8 +278,6 @@ class Arm:
             order = torch.rand(R, K, generator=stream(seed, "disorder", role)).argsort(dim=-1).to(device)
             each = torch.arange(R, device=device).view(R, 1, 1)
             self.table = self.table[each, order.unsqueeze(-1), order.unsqueeze(-2)]
-        if arm == "codes":
-            self.codes = heads.random_codes(R, K, CODE, stream(seed, "codes", role)).to(**self.like)
 
     def read(self, values: Tensor) -> Tensor:
         """Tokens of values (R or 1, ...), on the device."""
@@ -279,26 +285,26 @@ class Arm:
 
     def losses(self, outputs: Tensor, labels: Tensor, values: Tensor) -> Tensor:
         """The arm's own loss of each network; ``labels`` and ``values`` are those of the next positions."""
-        if self.arm == "scalar":
-            scaled = (
-                values.expand(labels.shape).to(**self.like) - 0.5
-            ) * 4  # a share of the range, about unit variance
-            return heads.squared_loss(outputs, scaled.unsqueeze(-1))
-        if self.arm == "codes":
-            each = torch.arange(len(labels), device=self.like["device"]).view(-1, 1, 1)
-            return heads.squared_loss(outputs, self.codes[each, labels])
+        values = values.expand(labels.shape).to(**self.like)
+        if self.arm in ("scalar", "rounded"):
+            asked = values if self.arm == "scalar" else self.decoded(labels)
+            return heads.squared_loss(outputs, 4 * (asked - 0.5).unsqueeze(-1))  # about unit variance
+        if self.arm == "cumulative":
+            return heads.cumulative_loss(outputs, labels)
         if self.arm in SOFT:
             return heads.blurred_loss(outputs, labels, self.table)
         return training.mean_cross_entropy(outputs, labels // self.width)
 
+    def decoded(self, labels: Tensor) -> Tensor:
+        """The centres of labels, on the device."""
+        return self.centres.gather(1, labels.flatten(1)).view(labels.shape)
+
     def says(self, outputs: Tensor) -> Tensor:
         """The next value that the head predicts."""
-        if self.arm == "scalar":
+        if self.arm in ("scalar", "rounded"):
             return outputs.squeeze(-1) / 4 + 0.5
-        if self.arm == "codes":
-            return self.centres.gather(1, heads.nearest_code(outputs, self.codes).flatten(1)).view(outputs.shape[:-1])
-        if self.arm in ("smoothed", "disordered"):  # the mean of such a law lies near the middle of the range
-            return self.centres.gather(1, heads.nearest_label(outputs, self.table).flatten(1)).view(outputs.shape[:-1])
+        if self.arm in ("smoothed", "disordered"):  # the mean of such a distribution lies near the middle of the range
+            return self.decoded(heads.nearest_label(outputs, self.table))
         return heads.expected_value(outputs, self.centres)
 
     @torch.no_grad()
@@ -329,6 +335,25 @@ class Arm:
         pooled = h.mean(dim=2).double().cpu()
         moved = [self.model(self.read(each)).mean(dim=2).double().cpu() for each in noisy]
         return torch.stack([procrustes_distortion(pooled, each) for each in moved]).mean(dim=0)
+
+
+def strikes(arm: Arm, found: Data, system: str, n: int, count: int) -> tuple[Tensor, list[Tensor]]:
+    """Fresh paths (R, n, L) of a system for each network, and the same with one value struck, ``count`` times."""
+    R, L = len(arm.centres), found.noisy.shape[-1]
+    states = [paths(system, n, L, stream(arm.seed, "law", r)) for r in range(R)]
+    x = (torch.stack(states)[..., 0] - found.low) / (found.high - found.low)
+    where = torch.rand(R, n, L, generator=stream(arm.seed, "law", "where")).argsort(dim=-1)[..., :count]
+    shift = DISTURBANCE * torch.randn(R, n, count, generator=stream(arm.seed, "law", "shift"), dtype=x.dtype)
+    return x, [x.scatter_add(-1, where[..., [i]], shift[..., [i]]) for i in range(count)]
+
+
+@torch.no_grad()
+def split(arm: Arm, found: Data, system: str, n: int, count: int) -> dict[str, Tensor]:
+    """J, V and T of each network, and the bias of a strike."""
+    x, struck = strikes(arm, found, system, n, count)
+    h, *moved = (arm.model(arm.read(each)).double().cpu() for each in (x, *struck))
+    one = jump_and_spread(h, torch.stack(moved))
+    return one._asdict()
 
 
 def probe(h: Tensor, states: Tensor) -> Tensor:

@@ -62,12 +62,13 @@ class LabelPaths(Experiment):
         return rows({"m": m.tolist(), "bin": range(K)}, columns)
 
 
-# Claims: GT-3, GT-4: labels and their order, decided by check cells on the page.
+# Claims: decided by check cells on the page.
 
 CLAIMS = (
-    on_page("GT-3.a"),
     on_page("GT-4.a", control="A theorem on one family: every K and sigma is a trial, and both ends are reached."),
 )
+
+EXPERIMENTS = (FisherRao, LabelPaths)
 
 
 # Figures: How long the path of ideal predictions is: rows in, a figure with its alt text as label out.

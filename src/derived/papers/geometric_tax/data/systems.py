@@ -4,11 +4,14 @@ symbol   name      meaning                                                      
 n, L     n, L      number of sequences, points of each
 -        time      the span of a sequence; neighbouring points lie time / (L - 1) apart
 -        states    all coordinates; [..., 0] is what is observed                        (n, L, d)
+s        state     where each trajectory stands; the coordinates come first             (d, *batch)
+f        field     its velocity, ds/dt = f(s)                                           state -> state
 
 The ranges of the draws are those of the author's code.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -16,11 +19,58 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_positive
 
-from ..model.integrators import coupled_lorenz as coupled_field
-from ..model.integrators import lorenz as lorenz_field
-from ..model.integrators import rk4
-
 STEP = 0.005  # the longest step of the integrator: an error of about 1e-5 after one unit of time
+Field = Callable[[Tensor], Tensor]
+
+
+def rk4_step(field: Field, state: Float[Tensor, "d *batch"], dt: float) -> Float[Tensor, "d *batch"]:
+    """One step: s + dt (k1 + 2 k2 + 2 k3 + k4) / 6; its error is of order dt^5, that of a path of order dt^4."""
+    k1 = field(state)
+    k2 = field(torch.add(state, k1, alpha=dt / 2))
+    k3 = field(torch.add(state, k2, alpha=dt / 2))
+    k4 = field(torch.add(state, k3, alpha=dt))
+    return torch.add(state, (k2 + k3).mul_(2).add_(k1).add_(k4), alpha=dt / 6)
+
+
+def rk4(
+    field: Field, state: Float[Tensor, "d *batch"], *, dt: float, steps: int, every: int = 1
+) -> Float[Tensor, "times d *batch"]:
+    """The states at the start and after each ``every`` steps.
+
+    ValueError for steps < 1, every < 1 or dt <= 0, and where a trajectory is no longer finite.
+
+    >>> rk4(lambda s: -s, torch.ones(1, 2, dtype=torch.float64), dt=0.1, steps=10)[-1]
+    tensor([[0.3679, 0.3679]], dtype=torch.float64)
+    """
+    check_count("steps", steps)
+    check_count("every", every)
+    check_positive("dt", dt)
+    path = [state]
+    for start in range(0, steps - every + 1, every):
+        for _ in range(every):
+            state = rk4_step(field, state, dt)
+        if not bool(state.isfinite().all()):
+            raise ValueError(
+                f"a trajectory is not finite after step {start + every}; give finite starts or a smaller dt"
+            )
+        path.append(state)
+    return torch.stack(path)
+
+
+def lorenz_field(
+    state: Float[Tensor, "3 *batch"], sigma: float = 10.0, rho: float = 28.0, beta: float = 8 / 3
+) -> Float[Tensor, "3 *batch"]:
+    """Lorenz' system: x' = sigma (y - x), y' = x (rho - z) - y, z' = x y - beta z.
+
+    >>> lorenz_field(torch.tensor([1.0, 2.0, 3.0]))
+    tensor([10., 23., -6.])
+    """
+    x, y, z = state
+    out = torch.empty_like(state)
+    torch.sub(y, x, out=out[0]).mul_(sigma)
+    torch.sub(rho, z, out=out[1]).mul_(x).sub_(y)
+    torch.mul(x, y, out=out[2]).sub_(z, alpha=beta)
+    return out
 
 
 def lorenz(
@@ -38,46 +88,20 @@ def lorenz(
     >>> lorenz(2, 5, time=0.2, generator=stream(0, "paths")).shape
     torch.Size([2, 5, 3])
     """
-    return _paths(lorenz_field, 1, n, L, time, generator, dtype, burn_in)
-
-
-def coupled_lorenz(
-    n: int,
-    L: int = 512,
-    *,
-    units: int = 2,
-    coupling: float = 0.1,
-    time: float = 25.0,
-    generator: torch.Generator,
-    dtype: torch.dtype = torch.float64,
-    burn_in: float = 0.0,
-) -> Float[Tensor, "n L d"]:
-    """A ring of Lorenz units, (x, y, z) of the first, then of the next; d = 3 units.
-
-    >>> from derived.lab.rng import stream
-    >>> coupled_lorenz(2, 5, units=3, time=0.2, generator=stream(0, "paths")).shape
-    torch.Size([2, 5, 9])
-    """
-    check_count("units", units)
-    check_at_least("coupling", coupling, 0)
-    return _paths(lambda state: coupled_field(state, coupling), units, n, L, time, generator, dtype, burn_in)
-
-
-def _paths(field, units, n, L, time, generator, dtype, burn_in) -> Tensor:
     check_count("n", n)
     check_count("L", L, least=2)
     check_positive("time", time)
     check_at_least("burn_in", burn_in, 0)
     low, high = torch.tensor([-15.0, -15.0, 10.0]), torch.tensor([15.0, 15.0, 40.0])
-    drawn = torch.rand(n, units, 3, generator=generator, dtype=torch.float64, device=generator.device)
+    drawn = torch.rand(n, 1, 3, generator=generator, dtype=torch.float64, device=generator.device)
     low, high = low.to(drawn), high.to(drawn)
-    state = (low + (high - low) * drawn).flatten(1).mT.contiguous().to(dtype)  # (d, n)
+    state = (low + (high - low) * drawn).flatten(1).mT.contiguous().to(dtype)  # (3, n)
     if burn_in:
         steps = math.ceil(burn_in / STEP)
-        state = rk4(field, state, dt=burn_in / steps, steps=steps, every=steps)[-1]
+        state = rk4(lorenz_field, state, dt=burn_in / steps, steps=steps, every=steps)[-1]
     gap = time / (L - 1)
     every = math.ceil(gap / STEP)
-    path = rk4(field, state, dt=gap / every, steps=every * (L - 1), every=every)
+    path = rk4(lorenz_field, state, dt=gap / every, steps=every * (L - 1), every=every)
     return path.permute(2, 0, 1).contiguous()
 
 

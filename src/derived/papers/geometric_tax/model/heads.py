@@ -1,4 +1,4 @@
-"""What an encoder is asked for: the next token's label, a blurred label, a code, or the next value itself.
+"""What an encoder is asked for: the next label, sharp, soft or with a distance, or the next value itself.
 
 symbol   name      meaning                                                              axes
 R        R         independent networks, each with its own bins                         leading axis
@@ -9,8 +9,6 @@ c        centres   what each bin decodes to, shares of the range                
 -        outputs   what the head gives                                                  (R, *items, outputs)
 -        losses    mean over the items                                                  (R,)
 """
-
-import math
 
 import torch
 from jaxtyping import Float, Int
@@ -85,12 +83,13 @@ def expected_value(outputs: Float[Tensor, "R *items K"], centres: Float[Tensor, 
     return (outputs.softmax(dim=-1) * centres.view(len(centres), *items, -1)).sum(dim=-1)
 
 
-def nearest_code(outputs: Float[Tensor, "R *items d"], codes: Float[Tensor, "R K d"]) -> Int[Tensor, "R *items"]:
-    """The code nearest to each output."""
-    flat = outputs.flatten(1, -2)
-    return torch.cdist(flat, codes).argmin(dim=-1).view(outputs.shape[:-1])
+def cumulative_loss(outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R *items"]) -> Float[Tensor, "R"]:
+    """The squared distance of two cumulative distributions, of the softmax and of the label: ranked probability score.
 
-
-def random_codes(R: int, K: int, d: int, generator: torch.Generator) -> Float[Tensor, "R K d"]:
-    """Codes without order: i.i.d. N(0, 1 / d): two of them lie about sqrt(2) apart, whichever bins they name."""
-    return torch.randn(R, K, d, generator=generator, dtype=torch.float64) / math.sqrt(d)
+    >>> far = torch.tensor([[[9.0, 0.0, 0.0]]])  # all on label 0
+    >>> [round(cumulative_loss(far, torch.tensor([[y]])).item(), 2) for y in (0, 1, 2)]
+    [0.0, 1.0, 2.0]
+    """
+    said = outputs.softmax(dim=-1).cumsum(dim=-1)
+    true = (torch.arange(outputs.shape[-1], device=labels.device) >= labels.unsqueeze(-1)).to(said)
+    return (said - true).square().sum(dim=-1).flatten(1).mean(dim=-1)

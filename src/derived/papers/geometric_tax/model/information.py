@@ -35,25 +35,6 @@ def donsker_varadhan(joint: Float[Tensor, "*b N"], product: Float[Tensor, "*b M"
     return joint.mean(dim=-1) - torch.logsumexp(product, dim=-1) + math.log(product.shape[-1])
 
 
-def table_information(p: Float[Tensor, "i j"]) -> Float[Tensor, ""]:
-    """KL(P || Q) of a table of probabilities to the product Q of its margins, in nats.
-
-    >>> round(table_information(torch.eye(2) / 2).item(), 4)  # ln 2
-    0.6931
-    """
-    q = p.sum(dim=1, keepdim=True) * p.sum(dim=0, keepdim=True)
-    return (torch.special.xlogy(p, p) - torch.special.xlogy(p, q)).sum()
-
-
-def gaussian_information(rho: float, pairs: int) -> float:
-    """-pairs / 2 ln(1 - rho^2): mutual information of so many independent pairs with correlation rho.
-
-    >>> round(gaussian_information(0.8, 2), 4)
-    1.0217
-    """
-    return -pairs / 2 * math.log1p(-(rho**2))
-
-
 class Critic(nn.Module):
     """T(x, y): two hidden layers of ReLU units with dropout, R critics side by side [code]."""
 
@@ -88,8 +69,8 @@ class Bound(NamedTuple):
 def standardise(x: Float[Tensor, "R N d"]) -> Float[Tensor, "R N d"]:
     """Each column less its mean, over its deviation; a constant column becomes zero."""
     centred = x - x.mean(dim=1, keepdim=True)
-    spread = centred.square().mean(dim=1, keepdim=True).sqrt()
-    return torch.where(spread > 0, centred / spread.clamp(min=1e-300), 0.0)
+    variance = centred.square().mean(dim=1, keepdim=True)
+    return torch.where(variance > 0, centred / torch.where(variance > 0, variance, 1.0).sqrt(), 0.0)
 
 
 def mine(

@@ -13,11 +13,8 @@ l        length   Fisher-Rao length of m -> p(.|m), m from 0 to 1               
 import math
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from scipy.special import log_ndtr, ndtr
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
@@ -72,17 +69,10 @@ def fisher_information(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float
     return (slope**2).sum(axis=1) / (2 * math.pi * sigma**2)
 
 
-def _panels(K: int, sigma: float, half_width: float = 12.0) -> np.ndarray:
-    """Ends of intervals on which I(m) is smooth on their own scale: of all of [0, 1], or of what is within 12 sigma of
-    an edge, where these parts lie apart."""
-    if sigma * K > 2:
-        return np.linspace(0, 1, 1 + max(64, int(4 / sigma)))
-    step = min(sigma / 2, 1 / (4 * K))
-    if 2 * half_width * sigma * K > 1:
-        return np.linspace(0, 1, 1 + math.ceil(1 / step))
-    near = np.arange(-half_width * sigma, half_width * sigma + step / 2, step)
-    ends = np.clip((_edges(K)[:, None] + near).ravel(), 0, 1)
-    return np.unique(np.concatenate([[0.0], ends, [1.0]]))
+def _panels(K: int, sigma: float) -> np.ndarray:
+    """Ends of intervals on which I(m) is smooth on their own scale."""
+    count = max(64, int(4 / sigma)) if sigma * K > 2 else math.ceil(max(2 / sigma, 4 * K))
+    return np.linspace(0, 1, 1 + count)
 
 
 def fisher_rao_length(K: int, sigma: float) -> float:
@@ -97,7 +87,8 @@ def fisher_rao_length(K: int, sigma: float) -> float:
     """
     check_at_least("sigma", sigma, 1e-150)  # whose square is a number
     check_count("K", K, 2)
-    sigma = max(sigma, min(1e-5, 1 / (48 * K)))  # so far apart, arcs are all alike; smaller, m is rounded too coarsely
+    if sigma < 1e-4 and 24 * sigma * K <= 1:  # edges lie 24 sigma apart: both bounds are this, to all digits
+        return staircase_length(K)
     ends = _panels(K, sigma)
     node, weight = np.polynomial.legendre.leggauss(4)
     total = 0.0
@@ -139,52 +130,12 @@ def staircase_length(K: int) -> float:
     return math.pi * (K - 1)
 
 
-def staircase_floor(K: int, sigma: float) -> float:
+def staircase_lower_bound(K: int, sigma: float) -> float:
     """(K - 1) (4 arcsin sqrt Phi(1 / (2 K sigma)) - pi): each boundary alone, crossed from mid bin to mid bin [ours].
 
-    >>> round(staircase_floor(2, 0.01), 4)
+    >>> round(staircase_lower_bound(2, 0.01), 4)
     3.1416
     """
     check_count("K", K, 2)
     check_positive("sigma", sigma)
     return (K - 1) * (4 * math.asin(math.sqrt(ndtr(1 / (2 * K * sigma)))) - math.pi)
-
-
-def chord_length(K: int, sigma: float, points: int) -> float:
-    """The slow twin: sum of the angles 2 arccos sum_k sqrt(p_k q_k) between ``points`` places along the curve.
-
-    Angles of neighbours are taken from chords, 4 arcsin(|sqrt p - sqrt q| / 2). It grows with ``points`` to the length.
-    """
-    root = np.sqrt(bin_law(np.linspace(0, 1, points), K, sigma))
-    chord = np.linalg.norm(np.diff(root, axis=0), axis=1)
-    return float((4 * np.arcsin(np.minimum(chord / 2, 1))).sum())
-
-
-def softmax_gradients(
-    W: Float[Tensor, "K p"], h: Float[Tensor, "n p"], y: Tensor, law: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of softmax(W h) at labels y, (n,), and its gradient in h, (n, p) [earlier].
-
-    With ``law`` (K, K) the target of label k is row k of it, such as a blurred label.
-    """
-    h = h.detach().requires_grad_()
-    target = y if law is None else law[y]
-    loss = cross_entropy(h @ W.mT, target, reduction="none")
-    return loss.detach(), torch.autograd.grad(loss.sum(), h)[0]
-
-
-def trained_encoder(
-    encoder: tuple[Float[Tensor, "p i"], Float[Tensor, "p p"]],
-    W: Float[Tensor, "K p"],
-    x: Float[Tensor, "n i"],
-    y: Tensor,
-    steps: int = 60,
-) -> tuple[Tensor, ...]:
-    """The two matrices of a tanh encoder under a softmax head W after ``steps`` of AdamW on labels y, (n,)."""
-    A, B, head = (each.clone().requires_grad_() for each in (*encoder, W))
-    optimiser = torch.optim.AdamW([A, B, head], lr=0.01, betas=(0.9, 0.99), weight_decay=0.01)
-    for _ in range(steps):
-        optimiser.zero_grad()
-        cross_entropy(torch.tanh(torch.tanh(x @ A.mT) @ B.mT) @ head.mT, y).backward()
-        optimiser.step()
-    return A.detach(), B.detach()

@@ -1,4 +1,4 @@
-"""What the experiments call geometry: Procrustes distortion, matrices of distances, and the scores built of them.
+"""What the experiments call geometry: Procrustes distortion, what noise makes of it, jump and spread, distances.
 
 symbol   name            meaning                                                          axes
 X, Y     X, Y            clouds: embeddings of clean and of perturbed inputs              (*b, n, p)
@@ -7,19 +7,20 @@ D        -               Procrustes distortion, in [0, 1]                       
 s        s               tr Sigma_E / tr Sigma_X, noise over signal                       any
 r        r               share of positions that are perturbed                            any
 L        L               positions in a sequence                                          any
-J        J               mean square by which a perturbed token moves its state           any
+J        J               mean square by which a struck token moves the sum of states      any
 V        V               tr Cov of the pooled embeddings, between sequences               any
+T        T               tr Cov of single states, over sequences and positions            any
 """
 
 import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from derived.lab.checks import check_at_least, check_choice, check_count, check_finite, check_positive
+from derived.lab.checks import check_at_least, check_choice, check_finite, check_positive
 
 METRICS = ("cosine", "euclidean")
 
@@ -75,36 +76,6 @@ def procrustes_distortion(
     return (square / 2).clamp(max=1.0).sqrt() if scale else square.sqrt()
 
 
-class Ratio(NamedTuple):
-    """Errors per point before and after alignment; ``repaired`` is the share that a similarity of the plane repairs."""
-
-    raw: Tensor
-    aligned: Tensor
-    ratio: Tensor
-    repaired: Tensor
-
-
-def procrustes_ratio(X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"]) -> Ratio:
-    """||X - Y||_F / sqrt n of centred clouds, the same after the best rotation and scale of Y, and their ratio [code].
-
-    The best scale is ||Y^T X||_* / ||Y||^2, which leaves ||X||^2 - ||Y^T X||_*^2 / ||Y||^2. Equal clouds have
-    ratio 1, as in the author's code: nothing is there to be repaired.
-
-    >>> X = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
-    >>> round(procrustes_ratio(X, 2 * X).repaired.item(), 6)
-    1.0
-    """
-    x, y = _pair(X, Y, False)
-    R = best_rotation(y, x)
-    turned = y @ R
-    scale = (x * turned).sum(dim=(-2, -1)) / turned.square().sum(dim=(-2, -1))
-    root = math.sqrt(x.shape[-2])
-    raw = torch.linalg.matrix_norm(x - y) / root
-    aligned = torch.linalg.matrix_norm(x - scale[..., None, None] * turned) / root
-    ratio = torch.where(raw > 1e-10, aligned / raw.clamp(min=1e-300), 1.0)
-    return Ratio(raw, aligned, ratio, 1 - ratio)
-
-
 # What noise does to D -----------------------------------------------------------------------------------------------
 
 
@@ -116,16 +87,6 @@ def noise_law(s: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
     """
     check_at_least("s", s, 0)
     return (-torch.expm1(-torch.log1p(s) / 2)).sqrt()
-
-
-def unrelated_law(n: int, p: int) -> float:
-    """D of two independent standard Gaussian clouds, n >> p: sqrt(1 - 8 / (3 pi) sqrt(p / n)) [ours].
-
-    >>> round(unrelated_law(2000, 256), 2)
-    0.83
-    """
-    check_count("n", n, p)
-    return math.sqrt(1 - 8 / (3 * math.pi) * math.sqrt(p / n))
 
 
 def pooled_law(r: float, L: int, J: Tensor, V: Tensor, bias: float | Tensor = 0.0) -> Tensor:
@@ -142,49 +103,83 @@ def pooled_law(r: float, L: int, J: Tensor, V: Tensor, bias: float | Tensor = 0.
     return noise_law(r * (J + r * (L - 1) * bias) / (L * V))
 
 
+class JumpAndSpread(NamedTuple):
+    """What a pooled distortion is made of; ``bias`` is E |E[delta | sequence]|^2, to be set against J."""
+
+    J: Tensor
+    V: Tensor
+    T: Tensor
+    bias: Tensor
+
+
+def jump_and_spread(states: Float[Tensor, "*b n L p"], struck: Float[Tensor, "strikes *b n L p"]) -> JumpAndSpread:
+    """J, V and T of hidden states: ``struck`` has the states of the same sequences, each with one token struck [ours].
+
+    J is the mean square by which a strike moves the sum of a sequence's states, V the variance of the means of
+    sequences, T that of single states; variances are traces, over n and over n L. J / T and V / T have no unit, and V / T
+    is in [0, 1]. With a single strike the bias is unknown, and NaN. ValueError where ``struck`` is of other sequences.
+
+    >>> states = torch.tensor([0.0, 1.0, 2.0, 3.0]).view(4, 1, 1)  # four sequences of one token, an ordered code
+    >>> found = jump_and_spread(states, states.roll(1, dims=0)[None])
+    >>> found.J, found.V, found.T
+    (tensor(3.), tensor(1.2500), tensor(1.2500))
+    """
+    check_finite("states", states)
+    check_finite("struck", struck)
+    means = states.mean(dim=-2)
+    moved = states.shape[-2] * (struck.mean(dim=-2) - means)  # of the sum
+    q = len(moved)
+    J = moved.square().sum(dim=-1).mean(dim=(0, -1))
+    both = moved.sum(dim=0).square().sum(dim=-1).mean(dim=-1)  # q J + q (q - 1) bias
+    bias = (both / q - J) / (q - 1) if q > 1 else torch.full_like(J, math.nan)
+    V = means.var(dim=-2, correction=0).sum(dim=-1)
+    T = states.flatten(-3, -2).var(dim=-2, correction=0).sum(dim=-1)
+    return JumpAndSpread(J, V, T, bias)
+
+
 # Matrices of distances ----------------------------------------------------------------------------------------------
 
 
-def ranks(x: Float[Tensor, "*b m"]) -> Float[Tensor, "*b m"]:
-    """Ranks from 1; equal values share the mean of theirs.
+def ranks(x: Float[Tensor, "*b m"], tolerance: float | Tensor = 0.0) -> Float[Tensor, "*b m"]:
+    """Ranks from 1; values that differ by ``tolerance`` or less, such as their rounding, share the mean of theirs.
+
+    Where values lie closer than that in a row without a gap, they are tied by cells of this width.
 
     >>> ranks(torch.tensor([3.0, 1.0, 3.0, 2.0]))
     tensor([3.5000, 1.0000, 3.5000, 2.0000], dtype=torch.float64)
     """
     flat = x.reshape(-1, x.shape[-1])
     ordered, order = flat.sort(dim=-1)
+    near = torch.as_tensor(tolerance, dtype=x.dtype, device=x.device).expand(x.shape[:-1]).reshape(-1, 1)
     place = torch.arange(1.0, flat.shape[-1] + 1, dtype=torch.float64, device=x.device).expand_as(flat)
-    tied = ordered[..., 1:] == ordered[..., :-1]
-    if bool(tied.any()):
-        place = torch.stack([_shared(row, each) for row, each in zip(tied, place, strict=True)])
+    if bool((ordered.diff(dim=-1) <= near).any()):
+        place = torch.stack([_shared(*each) for each in zip(ordered, near, place, strict=True)])
     return torch.empty_like(place).scatter_(-1, order, place).view(x.shape)
 
 
-def _shared(tied: Tensor, place: Tensor) -> Tensor:
-    group = functional.pad((~tied).cumsum(dim=-1), (1, 0))
+def _shared(ordered: Tensor, near: Tensor, place: Tensor) -> Tensor:
+    """The mean place of each run of ordered values without a gap above ``near``, or of its cells, where it is wider."""
+    run = functional.pad((ordered.diff() > near).cumsum(dim=-1), (1, 0))
+    start = ordered[torch.searchsorted(run, run)]  # the first of the run
+    cell = ((ordered - start) / (1.001 * near.clamp(min=torch.finfo(ordered.dtype).tiny))).floor()
+    first = (run.diff() > 0) | (cell.diff() != 0)
+    group = functional.pad(first.cumsum(dim=-1), (1, 0))
     count = torch.bincount(group).to(place)
     return (torch.zeros_like(count).index_add_(0, group, place) / count)[group]
 
 
-def spearman(x: Float[Tensor, "*b m"], y: Float[Tensor, "*b m"]) -> Float[Tensor, "*b"]:
-    """Correlation of ranks; 0 where one side is constant, as in the author's package.
+def spearman(
+    x: Float[Tensor, "*b m"], y: Float[Tensor, "*b m"], near: tuple[float | Tensor, float | Tensor] = (0.0, 0.0)
+) -> Float[Tensor, "*b"]:
+    """Correlation of ranks, tied as ``near`` says on either side; 0 where one side is constant, as in the author's
+    package.
 
     >>> round(spearman(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 9.0, 10.0])).item(), 12)
     1.0
     """
-    centred = [each - each.mean(dim=-1, keepdim=True) for each in (ranks(x), ranks(y))]
+    centred = [each - each.mean(dim=-1, keepdim=True) for each in (ranks(x, near[0]), ranks(y, near[1]))]
     size = torch.linalg.vector_norm(centred[0], dim=-1) * torch.linalg.vector_norm(centred[1], dim=-1)
     return torch.where(size > 0, torch.linalg.vecdot(*centred) / size.clamp(min=0.25), 0.0)
-
-
-def distances(X: Float[Tensor, "*b n p"], Z: Float[Tensor, "*b m p"], metric: str) -> Float[Tensor, "*b n m"]:
-    """Cosine or Euclidean distances of all points of X to all points of Z; ValueError for a zero vector and a
-    cosine."""
-    check_choice("metric", metric, METRICS)
-    if metric == "euclidean":
-        return torch.cdist(X, Z, compute_mode="donot_use_mm_for_euclid_dist")
-    x, z = (_directions(each) for each in (X, Z))
-    return 1 - x @ z.mT
 
 
 def _directions(X: Tensor) -> Tensor:
@@ -202,100 +197,29 @@ def rdm(X: Float[Tensor, "n p"], metric: str = "cosine") -> Float[Tensor, "pairs
     """
     if len(X) < 3:
         raise ValueError(f"X has {len(X)} points; give at least three points")
+    check_choice("metric", metric, METRICS)
     check_finite("X", X)
     if metric == "euclidean":
         return functional.pdist(X)
-    full = distances(X, X, metric)
+    x = _directions(X)
+    full = 1 - x @ x.mT
     return torch.cat([full[i, i + 1 :] for i in range(len(X) - 1)])
+
+
+def rounding(X: Float[Tensor, "n p"], metric: str) -> Tensor:
+    """How far two distances within X may differ that are equal in exact arithmetic, if each coordinate is rounded."""
+    p, eps = X.shape[-1], torch.finfo(X.dtype).eps
+    reach = torch.linalg.vector_norm(X, dim=-1).max() if metric == "euclidean" else torch.ones((), dtype=X.dtype)
+    return 4 * (p + 4) * eps * reach
 
 
 def rdm_similarity(X: Float[Tensor, "n p"], Y: Float[Tensor, "n q"], metric: str = "cosine") -> Float[Tensor, ""]:
     """Spearman correlation of the distances within X and those of the same pairs within Y [code].
 
+    Distances that are equal up to rounding are tied, so that a rotation, which changes none, changes no rank.
+
     >>> X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> round(rdm_similarity(X, X.flip(-1)).item(), 12)
     1.0
     """
-    return spearman(rdm(X, metric), rdm(Y, metric))
-
-
-def lipschitz_profile(path: Float[Tensor, "steps p"], metric: str = "euclidean") -> Float[Tensor, "steps-1"]:
-    """Length of each step of a path of embeddings; a cosine is of second order in the step, a norm of first [code].
-
-    >>> lipschitz_profile(torch.tensor([[0.0, 1.0], [0.0, 3.0], [4.0, 3.0]]))
-    tensor([2., 4.])
-    """
-    check_choice("metric", metric, METRICS)
-    if len(path) < 2:
-        raise ValueError("the path has one point; give two steps or more")
-    step = path[1:] - path[:-1]
-    if metric == "euclidean":
-        return torch.linalg.vector_norm(step, dim=-1)
-    unit = _directions(path)
-    return (unit[1:] - unit[:-1]).square().sum(dim=-1) / 2  # 1 - cos without its cancellation
-
-
-# The composite score ------------------------------------------------------------------------------------------------
-
-
-def random_halves(size: int, splits: int, generator: torch.Generator) -> Int[Tensor, "splits 2 half"]:
-    """Two disjoint random halves of 0..size-1, ``splits`` times.
-
-    >>> random_halves(7, 5, torch.Generator().manual_seed(0)).shape
-    torch.Size([5, 2, 3])
-    """
-    check_count("size", size, 4)
-    order = torch.rand(splits, size, generator=generator, dtype=torch.float64).argsort(dim=-1)
-    return order[:, : size // 2 * 2].unflatten(-1, (2, -1))
-
-
-def random_subsets(size: int, share: float, splits: int, generator: torch.Generator) -> Int[Tensor, "splits 2 m"]:
-    """Two independent random subsets of ``share`` of 0..size-1, ``splits`` times; they may overlap.
-
-    >>> random_subsets(10, 0.4, 30, torch.Generator().manual_seed(0)).shape
-    torch.Size([30, 2, 4])
-    """
-    check_count("size", size, 10)
-    order = torch.rand(splits, 2, size, generator=generator, dtype=torch.float64).argsort(dim=-1)
-    return order[..., : int(size * share)]
-
-
-def feature_split(X: Float[Tensor, "n p"], halves: Int[Tensor, "splits 2 half"], metric: str = "cosine") -> Tensor:
-    """Mean RDM similarity of two random halves of the coordinates: redundancy of coordinates, not geometry [code].
-
-    The halves come from ``random_halves``.
-    """
-    return torch.stack([rdm_similarity(X[:, a], X[:, b], metric) for a, b in halves]).mean()
-
-
-def sample_split(X: Float[Tensor, "n p"], subsets: Int[Tensor, "splits 2 m"], metric: str = "cosine") -> Tensor:
-    """Mean correlation of the RDMs of two subsamples, entry by entry, though entry k is of other points [code].
-
-    Kept to be shown wrong: its expectation is zero, whatever the cloud. The subsets come from ``random_subsets``.
-    """
-    return torch.stack([rdm_similarity(X[a], X[b], metric) for a, b in subsets]).mean()
-
-
-def anchor_stability(
-    X: Float[Tensor, "n p"], anchors: Int[Tensor, "a"], sets: Int[Tensor, "splits 2 m"], metric: str = "cosine"
-) -> Tensor:
-    """Mean correlation of the ranks of distances from fixed anchors to two disjoint sets, entry by entry [code].
-
-    Each anchor ranks its own distances. Kept to be shown wrong, as ``sample_split``.
-    """
-    found = []
-    for pair in sets:
-        first, second = (ranks(distances(X[anchors], X[each], metric)).flatten() for each in pair)
-        found.append(spearman(first, second))
-    return torch.stack(found).mean()
-
-
-def perturbation_coherence(X: Float[Tensor, "n p"], Y: Float[Tensor, "n p"]) -> Float[Tensor, ""]:
-    """Mean cosine between each shift from the clean centroid and the mean shift [code: perturbation stability]."""
-    shift = Y - X.mean(dim=0)
-    return (_directions(shift) @ functional.normalize(shift.mean(dim=0), dim=0)).mean()
-
-
-def shift_magnitude(X: Float[Tensor, "n p"], Y: Float[Tensor, "n p"]) -> Float[Tensor, ""]:
-    """Distance of the two centroids [code: perturbation magnitude]."""
-    return torch.linalg.vector_norm(Y.mean(dim=0) - X.mean(dim=0))
+    return spearman(rdm(X, metric), rdm(Y, metric), (rounding(X, metric), rounding(Y, metric)))
