@@ -61,7 +61,7 @@ def _write(root: Path, html: Path, slug: str, known: plain.Known, rows: Rows) ->
     live = {box["id"]: box for box in soup.select(".explorer[id]") if not box["id"].endswith("-again")}
     for name, box in live.items():
         box["data-plotly"], box["data-figure"] = (f"../{box[key]}" for key in ("data-plotly", "data-figure"))
-        still = page.parent / box.noscript.img["src"]
+        still, box.noscript.img["src"] = page.parent / box.noscript.img["src"], f"{name}.svg"
         (folder / f"{name}.svg").write_text(figures.plain(still.read_text("utf-8")), "utf-8")
         (folder / f"{name}.html").write_text(pages.html("deck_explorer.html", box=box), "utf-8")
     if source(root, slug, "plan.md").is_file():

@@ -34,6 +34,7 @@ def test_a_deck_shows_figures_numbers_and_explorers_and_keeps_its_markdown(book)
     box = BeautifulSoup((folder / "explorer-1.html").read_text("utf-8"), "html.parser").select_one(".explorer")
     assert (folder / box["data-figure"]).is_file()
     assert (folder / box["data-plotly"]).is_file()
+    assert (folder / box.noscript.img["src"]).is_file()
     assert (folder / "../reveal/LICENSE").read_text("utf-8").startswith("Copyright (C)")
 
 
