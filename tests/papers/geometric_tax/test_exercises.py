@@ -75,12 +75,11 @@ def test_jump_and_spread_in_any_form():
     right("gt-ex-jump", by_numpy, by_the_package, lambda states, struck: [*map(float, by_numpy(states, struck))])
     swapped = lambda states, struck: by_numpy(states, struck)[::-1]  # noqa: E731
     refused("gt-ex-jump", swapped, lambda states, struck: 1.0)
-    said = judged("gt-ex-jump", EX["gt-ex-jump"], EX["gt-ex-jump"].mistakes["J and V keep their unit"])
-    assert "in another unit" in said
+    refused("gt-ex-jump", *EX["gt-ex-jump"].mistakes.values())
 
 
 def test_a_check_does_not_print_the_answer(capsys):
     exercises.check("gt-ex-noise", lambda s, c: 0.5, lambda s: 2.0)
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("(a) not right: at s = ")
-    assert said[1].endswith("yours is 2, above 1")
+    assert said[1].endswith("yours is 2")

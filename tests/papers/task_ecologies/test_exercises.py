@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import sympy
 import torch
 from scipy.spatial.distance import jensenshannon
 from scipy.special import entr, rel_entr
@@ -39,16 +38,12 @@ def test_two_coins_by_scipys_distance(x):
     assert price == pytest.approx(jensenshannon([x, 1 - x], [1 - x, x], base=2) ** 2)
 
 
-def test_the_properties_of_worth_are_those_of_the_packages_own_gain_and_cost():
-    """The package's own function meets every property, on other draws."""
-    generator = torch.Generator().manual_seed(7)
-    for _ in range(5):
-        point = exercises._split(generator)
-        own = lambda prior, contexts, laws, A, B: (  # noqa: E731
-            split_gain(FiniteEcology(prior, contexts, laws), A, B)
-            / codes.split_cost(FiniteEcology(prior, contexts, laws), A, B)
-        )
-        assert all(holds(own, **point) is None for holds in EX["te-ex-worth"].properties)
+def test_the_packages_own_gain_and_cost_meet_every_property_of_worth():
+    def own(prior, contexts, laws, A, B):
+        ecology = FiniteEcology(*map(torch.as_tensor, (prior, contexts, laws)))
+        return split_gain(ecology, A, B) / codes.split_cost(ecology, A, B)
+
+    right("te-ex-worth", own)
 
 
 def by_heads(prior, laws, R):
@@ -72,13 +67,10 @@ def test_worth_in_numpy_is_right():
 
 
 def test_right_numbers_of_any_kind_are_right():
-    x = sympy.Symbol("x", positive=True)
-    excess = sympy.log(2) + x * sympy.log(x) + (1 - x) * sympy.log(1 - x)
     first, second = EX["te-ex-hand"]
-    right("te-ex-hand", excess, lambda p: float(f"{math.log(2) - entr(p) - entr(1 - p):.3g}"), part=first)
+    right("te-ex-hand", lambda p: float(f"{math.log(2) - entr(p) - entr(1 - p):.3g}"), part=first)
     right(
         "te-ex-hand",
-        excess / sympy.log(2),
         lambda x: Fraction(1 - float(entr(x) + entr(1 - x)) / math.log(2)),
         part=second,
     )
@@ -106,4 +98,4 @@ def test_a_check_does_not_print_the_answer(capsys):
     exercises.check("te-ex-hand", lambda x: 0.5, lambda x: 2.0)
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("(a) not right: at x = ")
-    assert said[1].endswith("yours is 2, above 1")
+    assert said[1].endswith("yours is 2")
