@@ -1,17 +1,14 @@
 """Writes the evidence of a chapter's claims: a page of its own, and links to it from checks, runs and figures.
 
-Links go both ways and come from the same data; ``one_way`` finds those of a built site that do not.
+Links go both ways and come from the same data.
 """
 
-import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import nbformat
-from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 
 from bookbuilder.chapter_pages import pages
@@ -87,30 +84,3 @@ def mark_cells(slug: str, cells: Cells, found: Sequence[Evidence]) -> None:
 
 
 # The built site -------------------------------------------------------------------------------------------------------
-
-
-def one_way(pages: Mapping[str, BeautifulSoup]) -> list[str]:
-    """One line per link between a claim and its evidence that is broken or does not lead back."""
-    found = []
-    anchors = {name: {tag["id"]: tag for tag in reversed(page.find_all(id=True))} for name, page in pages.items()}
-    for name, page in pages.items():
-        if not name.startswith("claims/"):
-            continue
-        for place in page.select("details.evidence"):
-            back = f"{name}#{place['data-claim']}"
-            for link in place.select("a.both"):
-                there, anchor = _target(name, link["href"])
-                target = anchors.get(there, {}).get(anchor)
-                if target is not None and not target.contents:  # a cell has one id of its own, the others in front
-                    target = target.parent
-                if target is None:
-                    found.append(f"{back}: its link leads nowhere: {link['href']}")
-                elif back not in {"#".join(_target(there, each["href"])) for each in target.select("a[href]")}:
-                    found.append(f"{back}: {there}#{anchor} does not lead back")
-    return found
-
-
-def _target(page: str, address: str) -> tuple[str, str]:
-    """Resolve an address on a page to a page and an anchor."""
-    path, _, anchor = address.partition("#")
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page, unquote(anchor)

@@ -63,15 +63,6 @@ def unmatched(notebook: Mapping[str, Any], claims: Sequence[str]) -> list[str]:
     ]
 
 
-def without_control(notebook: Mapping[str, Any]) -> set[str]:
-    """The bounds of which no call brings a control."""
-    bounds = {claim for claim, fields in decided(notebook).items() if fields["kind"] == "bound"}
-    for _, node in _nodes(notebook["cells"]):
-        if len(node.args) == 3 and any(each.arg == "control" for each in node.keywords):
-            bounds.discard(ast.literal_eval(node.args[2]))
-    return bounds
-
-
 def claims_of(cells: Sequence[Mapping[str, Any]]) -> dict[int, list[str]]:
     """The claims that each cell decides, by its place."""
     found: dict[int, list[str]] = {}

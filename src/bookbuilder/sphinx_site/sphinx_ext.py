@@ -4,7 +4,6 @@ mathjax     a subset of MathJax (the TeX input, CommonHTML output, its fonts) is
 maths       generated HTML counts as a page with equations, so that MathJax is loaded there too
 repository  `repository.url` of _config.yml alone switches edit and issue buttons on
 statements  each numbered statement bears its badge, a link to itself, and where it is checked; proofs fold
-claims      the id of a claim leads to its evidence
 phases      the seconds of a core that starting, reading and writing took, for the status page
 numbers     generated HTML says ``<!-- number label -->`` where a statement or a figure is named
 """
@@ -100,36 +99,6 @@ def _said(app: Sphinx, docname: str) -> dict[str, dict]:
     return json.loads(path.read_text("utf-8")).get(docname.removeprefix("notebooks/"), {}) if path.is_file() else {}
 
 
-def link_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Link the id of a claim to its evidence, in text and in code."""
-    claims = _said(app, docname).get("claims", [])
-    if not claims:
-        return
-    one = "|".join(sorted(map(re.escape, claims), key=len, reverse=True))
-    name = re.compile(rf"(?<![\w.-])({one})(?![\w-]|\.\w)")
-    for text in list(doctree.findall(nodes.Text)):
-        looked_for = name.fullmatch if isinstance(text.parent, nodes.literal) else name.search
-        if not isinstance(text.parent, _TEXT) or _inside(text, nodes.reference) or not looked_for(text):
-            continue
-        parts = name.split(text)
-        new = [_link(docname, part) if odd % 2 else nodes.Text(part) for odd, part in enumerate(parts)]
-        place = next(index for index, child in enumerate(text.parent) if child is text)
-        text.parent[place : place + 1] = new
-
-
-_TEXT = (nodes.paragraph, nodes.inline, nodes.emphasis, nodes.strong, nodes.literal, nodes.caption, nodes.term)
-
-
-def _inside(node: nodes.Node, kind: type) -> bool:
-    while node is not None and not isinstance(node, kind):
-        node = node.parent
-    return node is not None
-
-
-def _link(docname: str, claim: str) -> nodes.reference:
-    return nodes.reference("", claim, internal=True, refuri=f"../claims/{Path(docname).name}.html#{claim}")
-
-
 def fill_numbers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Number statements and figures in generated HTML."""
     for html in list(doctree.findall(nodes.raw)):
@@ -201,7 +170,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", mark_maths)
     app.connect("doctree-resolved", tidy_proofs)
     app.connect("doctree-resolved", mark_statements)
-    app.connect("doctree-resolved", link_claims)
     app.connect("doctree-resolved", fill_numbers)
     app.connect("doctree-resolved", join_punctuation)
     app.connect("build-finished", copy_mathjax)

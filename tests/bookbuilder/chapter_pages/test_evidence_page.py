@@ -1,4 +1,4 @@
-"""Links between claims and their evidence lead both ways, and every test that a page names is shown on it."""
+"""The page of evidence: the paper's claims first, and every test that a page names is shown on it."""
 
 import nbformat
 from bs4 import BeautifulSoup
@@ -9,24 +9,6 @@ from bookbuilder.chapter_pages import evidence, pages
 from bookbuilder.chapter_pages.pages import Chapter
 from bookbuilder.notebook.evidence import Entry, Evidence
 from bookbuilder.notebook.reading import Minutes
-
-PLACE = '<details class="evidence" data-claim="T-1"><a class="both" href="../notebooks/toy.html#{}">x</a></details>'
-
-
-def site(link: str, chapter: str) -> dict[str, BeautifulSoup]:
-    texts = {"claims/toy.html": PLACE.format(link), "notebooks/toy.html": chapter}
-    return {name: BeautifulSoup(text, "html.parser") for name, text in texts.items()}
-
-
-def test_links_lead_both_ways_or_are_named():
-    back = '<a href="../claims/toy.html#T-1">T-1</a>'
-    assert evidence.one_way(site("a", f'<p id="a">{back}</p>')) == []
-    assert evidence.one_way(site("a", f'<div id="b"><span id="a"></span><p>{back}</p></div>')) == []
-    here = "claims/toy.html#T-1: "
-    assert evidence.one_way(site("b", f'<p id="a">{back}</p>')) == [
-        f"{here}its link leads nowhere: ../notebooks/toy.html#b"
-    ]
-    assert evidence.one_way(site("a", f'<p id="a">No.</p>{back}')) == [f"{here}notebooks/toy.html#a does not lead back"]
 
 
 def test_the_papers_claims_come_first_and_all_can_be_filtered():

@@ -85,13 +85,6 @@ def test_terms_hold_what_a_check_cell_takes_its_values_from():
     assert len(runs) == 1  # a seed belongs to a run
 
 
-def test_a_bound_without_a_control_is_named():
-    assert notebook_claims.without_control(page('at_most(a, b, "T-1")')) == {"T-1"}
-    assert notebook_claims.without_control(page('at_most(a, b, "T-1")', 'at_most(a, b, "T-1", control=2 * b)')) == set()
-    assert notebook_claims.without_control(page('at_most(a, b, control=2 * b); at_most(a, b, "T-1")')) == {"T-1"}
-    assert notebook_claims.without_control(page('check(a, b, "T-1")')) == set()
-
-
 def test_a_row_is_filled_from_the_page():
     row = ROW | {"kind": "bound", "statement": "see T-1"}
     notebook_claims.fill(page('at_most(a, b, "T-1")', text=THEOREM.format("one") + PROOF), [row])
