@@ -89,6 +89,7 @@ if __name__ == "__main__":
     # - Raise `beta` from 0.3 to 0.4 and 0.6: first two coins are merged, then all three.
     # - Set `R = 8`: eight tosses pay for the coin once, and at `beta = 0.3` nothing is kept.
     # - Make the middle coin like the first, `[0.9, 0.1]`: it is merged at a far lower price.
+
     prior = [1 / 3, 1 / 3, 1 / 3]
     laws = [[[1.0, 0.0]], [[0.5, 0.5]], [[0.0, 1.0]]]  # what each coin shows, in its one context
     beta = 0.3  # price of a nat of the code's entropy
