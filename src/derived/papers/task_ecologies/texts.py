@@ -108,7 +108,7 @@ PRINTED = 30  # letters of a text in the paper
 def paid(rows: pd.DataFrame, arm: str = "prefix") -> pd.Series:
     """What the first thirty letters press in all, family by family."""
     some = chosen(rows, f"arm == '{arm}' and letter < {PRINTED}")
-    return some.groupby("replicate")["pressure"].sum()
+    return some.groupby("replicate")["pressure"].sum(skipna=False)
 
 
 CLAIMS = (
