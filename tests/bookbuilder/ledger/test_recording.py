@@ -23,7 +23,7 @@ import toybook
 import yaml
 
 from bookbuilder.ledger import changes, recording, workers
-from bookbuilder.notebook import evidence, form
+from bookbuilder.notebook import form
 from bookbuilder.paths import Repo
 from bookbuilder.sphinx_site import stage
 from derived.lab.experiment import Experiment
@@ -271,8 +271,7 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(repo):
     assert toybook.findings(repo, "my_paper")["rows"][0]["verdict"] == "holds"
     notebook = json.loads((repo / "notebooks/my_paper.ipynb").read_text())
     assert form.is_strict(notebook)
-    rows = toybook.findings(repo, "my_paper")["rows"]
-    assert form.faults(repo, "my_paper", notebook, rows) == evidence.faults(notebook, rows) == []
+    assert form.faults(repo, "my_paper", notebook) == []
     executed = json.loads((repo / "_build/executed/notebooks/my_paper.ipynb").read_text())
     assert [
         cell
