@@ -1,75 +1,52 @@
-"""Each chapter has a replication report that answers the checklist of its editors."""
+"""Each chapter has a replication report: the form of a replication article, and claims that are in the ledger."""
 
-import importlib
-import json
+import re
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
 
 from bookbuilder import contents
-from bookbuilder.chapter_pages.pages import Chapter
-from bookbuilder.index_pages import welcome
+from bookbuilder.chapter_pages import numbers
+from bookbuilder.index_pages import reports
 from bookbuilder.ledger import ledger
-from bookbuilder.notebook.reading import Minutes
-from bookbuilder.paths import Repo
-from bookbuilder.report import report, source
-from derived.lab.findings import COLUMNS
+from bookbuilder.paths import Repo, UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 SLUGS = Repo(ROOT).chapters()
-LEAST = 30  # items of the checklist that every report answers
+WORDS = 2000  # at most
+HEADINGS = [
+    "## Question at our scale",
+    "## What was ambiguous and what we chose",
+    "## Results",
+    "## Code review of the authors' repository",
+    "## Our own bugs, and which our checks shared",
+    "## Limits",
+    "## Communication",
+]
+CLAIM = re.compile(r"\b(?:OLS|SP|HT|SK|HKT|SA|IPT|CAC|TE|GT)-E?\d+\w?(?:\.\w)?\b")
 
 
-def chapter(slug: str) -> Chapter:
-    """A chapter as the committed ledger and its claims have it, without a run."""
-    claims = {claim.id: claim for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS}
-    last = {row["id"]: row for row in ledger.committed(Repo(ROOT)) if row["paper"] == slug and ledger.has_run(row)}
-    rows = [
-        {
-            **dict.fromkeys(COLUMNS),
-            **{"seed": 0, "reason": claim.reason, "headline": True, "changed": [], "tier": "gpu", "verdict": "not run"},
-            **{"statement": claim.statement, "criterion": claim.criterion, "accept": [None, None]},
-            **last.get(claim.id, {}),
-            **{name: getattr(claim, name) for name in ("id", "kind", "plain", "source", "where", "unit", "amends")},
-            **{"scale": claim.scale_at("cpu"), "made_of": claim.made_of, "horizon": claim.horizon, "null": ""},
-            "changed": [],
-        }
-        for claim in claims.values()
-    ]
-    facts = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))["metadata"]["derived"]
-    facts |= welcome.card_words(contents.read(ROOT), slug)
-    run = {
-        "chapter": slug,
-        "rows": rows,
-        "records": [],
-        "versions": {"python": "3"},
-        "seconds": 1.0,
-        "device_name": "a",
-    }
-    finding = run | {"date": "2026-11-24", "peak_memory_mb": 1.0}
-    return Chapter(slug, facts, finding, 0, {}, Minutes(1, 2), (), slug)
+def rows(slug: str) -> list[dict]:
+    """The committed rows of a chapter that have run, the largest tier of a claim last."""
+    some = [row for row in ledger.committed(Repo(ROOT)) if row["paper"] == slug and row["value"] is not None]
+    return [row | {"headline": True} for row in sorted(some, key=lambda row: ["ci", "cpu", "gpu"].index(row["tier"]))]
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_a_report_answers_the_checklist_or_says_what_does_not_apply(slug, tmp_path):
-    assert source.path(ROOT, slug).is_file()
-    report.write(ROOT, tmp_path, tmp_path, chapter(slug))
-    items = BeautifulSoup((tmp_path / f"reports/{slug}.md").read_text("utf-8"), "html.parser").select("dl.report > dd")
-    answered = [item for item in items if item["class"] == ["answered"]]
-    assert len(answered) >= LEAST
-    assert all(len(item.get_text().split()) >= 3 for item in items if item["class"] == ["apart"])
-
-
-def loose(told: source.Report) -> list[str]:
-    """Earlier work that bears on something without naming a claim, or names one without bearing on it."""
-    return [one.what for one in told.earlier if (one.bears == "neither") == bool(one.claims)]
+def test_a_report_has_the_form_of_a_replication_article(slug):
+    text = reports.source(ROOT, slug).read_text("utf-8")
+    title = f"# Replication report: {contents.read(ROOT).chapters[slug].name}"
+    assert re.findall(r"^#+ .*", text, re.M) == [title, *HEADINGS]
+    assert text.splitlines().count(reports.RESULTS) == 1
+    assert len(text.split()) <= WORDS
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_earlier_work_is_tied_to_the_claims_on_which_it_bears(slug):
-    claims = {claim.id for claim in importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS}
-    told = source.read(ROOT, slug, claims)
-    assert loose(told) == []
-    untied = [one.model_copy(update={"bears": "supports", "claims": []}) for one in told.earlier]
-    assert len(loose(told.model_copy(update={"earlier": untied}))) == len(told.earlier)
+def test_a_report_names_claims_of_the_ledger_and_prints_their_numbers(slug):
+    text = reports.source(ROOT, slug).read_text("utf-8")
+    ids = {row["id"] for row in ledger.committed(Repo(ROOT)) if row["paper"] == slug}
+    assert set(CLAIM.findall(text)) - ids == set()
+    assert len(re.findall(numbers.ROLE, text)) >= 5
+    assert "{claim}" not in numbers.filled(slug, text, rows(slug))
+    with pytest.raises(UserError, match="no claim is called so"):
+        numbers.filled(slug, text, [])

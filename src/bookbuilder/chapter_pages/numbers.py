@@ -1,4 +1,4 @@
-"""Numbers of the ledger in prose: the role {claim}`ID` of a chapter's text.
+"""Numbers of the ledger in prose: the role {claim}`ID` of a chapter's text and of its report.
 
 {claim}`CAC-12.a`              the value of the claim's row: of this build where it ran, else of its largest record
 {claim}`CAC-12.a interval`     its interval, [low, high]
@@ -19,16 +19,17 @@ ROLE = re.compile(r"\{claim\}`(?P<id>[A-Z]+-[\w.]+?)(?: (?P<part>interval|n))?(?
 
 def fill(slug: str, notebook: NotebookNode, rows: Sequence[dict[str, Any]]) -> None:
     """Replace the role in the text and the captions of a notebook; raise UserError for a claim without the number."""
-    by_id = {row["id"]: row for row in rows if row["headline"]}
-
-    def words(text: str) -> str:
-        return ROLE.sub(lambda role: _number(slug, by_id.get(role["id"]), **role.groupdict()), text)
-
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = words(cell.source)
+            cell.source = filled(slug, cell.source, rows)
         elif caption := cell.metadata.get("mystnb", {}).get("figure", {}).get("caption"):
-            cell.metadata["mystnb"]["figure"]["caption"] = words(caption)
+            cell.metadata["mystnb"]["figure"]["caption"] = filled(slug, caption, rows)
+
+
+def filled(slug: str, text: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Return a text with the role replaced; raise UserError for a claim without the number."""
+    by_id = {row["id"]: row for row in rows if row["headline"]}
+    return ROLE.sub(lambda role: _number(slug, by_id.get(role["id"]), **role.groupdict()), text)
 
 
 def _number(slug: str, row: dict[str, Any] | None, id: str, part: str | None, form: str | None) -> str:

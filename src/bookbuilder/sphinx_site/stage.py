@@ -14,14 +14,12 @@ import yaml
 
 from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
-from bookbuilder.index_pages import fill, reference, welcome
+from bookbuilder.index_pages import fill, reference, reports, welcome
 from bookbuilder.ledger import changes
 from bookbuilder.ledger.ledger import foreign
 from bookbuilder.notebook import form
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError
-from bookbuilder.report import report
-from bookbuilder.report import source as reports
 from bookbuilder.run.driver import read_notebook, told
 from bookbuilder.sphinx_site import downloads
 from bookbuilder.teach import decks, homework
@@ -52,7 +50,7 @@ def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.C
         nbformat.write(chapter.essay(build, essay, slugs), target / f"book/{essay}.ipynb")
     chapters = [one for one, _ in filled]
     for one in chapters:
-        report.write(root, target, build / "extra/downloads", one)
+        reports.write(root, target, one)
     fill.fill(root, build, target, chapters, [row for _, index in proofs.values() for row in index])
     ledger = json.dumps([row for one in chapters for row in one.rows], indent=1, ensure_ascii=False)
     (build / "extra/downloads/ledger.json").write_text(ledger + "\n", "utf-8")
@@ -91,7 +89,7 @@ def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
     """Copy the book's own pages to an empty stage."""
     target = build / "book"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("_static"))
+    shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("_static", "reports"))
     shutil.copytree(root / "book/_static", target / "_static")
     (target / "notebooks").mkdir()
     (target / "claims").mkdir()
@@ -110,7 +108,7 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     """Write the table of contents of this build as Jupyter Book reads it: a part without pages lists the chapters."""
     written = contents.read(root)
     numbered = [*enumerate(slugs, start=1)]
-    reported = [(number, slug) for number, slug in numbered if reports.path(root, slug).is_file()]
+    reported = [(number, slug) for number, slug in numbered if reports.source(root, slug).is_file()]
     below = {
         LEDGER: [{"file": f"claims/{slug}", "title": f"Evidence, chapter {number}"} for number, slug in numbered],
         REPORTS: [{"file": f"reports/{slug}", "title": f"Report, chapter {number}"} for number, slug in reported],
@@ -172,7 +170,7 @@ def _links(root: Path, slug: str, extra: dict[str, str]) -> dict[str, str]:
         "homework": f"../downloads/{slug}-homework.ipynb" if exercises else "",
         "slides": f"../teach/{slug}/slides.html" if decks.source(root, slug).is_file() else "",
         "wheel": f"../downloads/{extra['wheel']}",
-        "report": f"../reports/{slug}.html" if reports.path(root, slug).is_file() else "",
+        "report": f"../reports/{slug}.html" if reports.source(root, slug).is_file() else "",
         "launch": "",
     }
     if extra["url"].startswith("https://github.com/"):
