@@ -439,45 +439,6 @@ def test_the_call_that_only_draws_is_not_shown(book: Path):
     assert "report(claims)" in text
 
 
-<<<<<<< ours
-def test_a_strict_chapter_with_faults_is_not_built(fresh: Path):
-    path = fresh / "notebooks/toy.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    notebook.metadata["derived"]["edition"] = 2
-    nbformat.write(notebook, path)
-    with pytest.raises(render.RenderError) as error:
-        render.render(fresh)
-    lines = str(error.value).splitlines()
-    assert lines[0].startswith("toy: it lacks the sections In ten minutes, ")
-    assert "toy: 0 claims are told in plain words; one to 8 are wanted" in lines
-    assert lines[-1].startswith("toy: claim TOY-6 rests on no statement; ")
-=======
-def test_the_page_for_teachers_has_each_lecture_by_the_minute(book: Path):
-    soup = BeautifulSoup(page(book, "book/teaching.html"), "html.parser")
-    assert not soup.select("[data-fill]")
-    half, whole, _ = (details.select("tbody tr") for details in soup.select(".lesson")[:3])
-    assert [row.get_text(" ", strip=True) for row in whole] == [
-        "0 20 Fig. 1.1 optional",
-        "20 30 Theorem 1.1 (Attention is a projection) core, prove",
-        "50 15 Explorer core",
-        "65 20 Claims core",
-        "85 5 Questions",
-    ]
-    assert whole[0].a["href"] == "../slides/toy-90.html#s2"
-    assert len(half) == 5
-    for minutes in (50, 90, 180):
-        deck = BeautifulSoup(page(book, f"slides/toy-{minutes}.html"), "html.parser")
-        assert "Rank first." in deck.select(".notes")[1].get_text()
-        assert f'href="../slides/toy-{minutes}.html"' in page(book, "notebooks/toy.html")
-
-
-def test_a_lecture_that_cannot_be_held_is_not_built(fresh: Path):
-    (fresh / "book/lectures/toy.yml").write_text(LECTURES.replace("toy-figure", "toy-nowhere"), "utf-8")
-    with pytest.raises(render.RenderError, match="lecture of 90 minutes: nothing on the page is called toy-nowhere"):
-        render.render(fresh)
->>>>>>> theirs
-
-
 def test_a_table_that_a_cell_displays_is_a_table(book: Path):
     text = page(book, "notebooks/toy.html")
     assert "<td><p>half the <span" in text
