@@ -376,7 +376,8 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             {"X": normal(5, 2), "Y": normal(5, 2, name="Y")}, far=("X", "Y")
         ),
         "rdm_similarity": Example(
-            geometric_tax.rdm_similarity, {"X": normal(5, 2), "Y": normal(5, 3)}, batched=False, graded=()
+            lambda X, Y: tuple(geometric_tax.rdm_similarity(X, Y, metric) for metric in ("cosine", "euclidean")),
+            {"X": normal(5, 2), "Y": normal(5, 3)}, batched=False, graded=(),
         ),
     },
 }  # fmt: skip

@@ -198,6 +198,7 @@ def rdm(X: Float[Tensor, "n p"], metric: str = "cosine") -> Float[Tensor, "pairs
         raise ValueError(f"X has {len(X)} points; give at least three points")
     check_choice("metric", metric, METRICS)
     check_finite("X", X)
+    X = X.float() if X.dtype.itemsize < 4 else X  # torch has no pairs' distances in half precision
     if metric == "euclidean":
         return functional.pdist(X)
     x = _directions(X)
