@@ -325,7 +325,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             lambda x: norms(x, signal_propagation.apjn_hutchinson, generator=stream(0, "sweep")),
             {"x": normal(3, 4)}, batched=False, graded=(), compared=False,
         ),
-        "token_moments": Example(signal_propagation.token_moments, {"h": normal(3, 4)}),
     },
     "hierarchical_kernel": {
         "CausalDownsample": Example(beside(lambda: hierarchical_kernel.CausalDownsample(4)), {"x": normal(5, 4)}),
@@ -401,9 +400,8 @@ WITHOUT_TENSORS: dict[str, dict[str, str]] = {
     ),
     "signal_propagation": {"Sigmas": NUMBERS, "equiangular_tokens": NUMBERS}
     | dict.fromkeys(
-        ("ElementwiseKernel", "ErfKernel", "LayerNormKernel", "MeanFieldTrajectory", "TanhKernel", "gmfe",
-         "lambda_stretched", "overlap_fixed_point", "propagate", "relaxation_exponent", "softmax_growth",
-         "stretch_constant", "vit_variances", "zeta"),
+        ("ElementwiseKernel", "ErfKernel", "LayerNormKernel", "TanhKernel", "lambda_stretched", "propagate",
+         "softmax_growth", "stretch_constant", "vit_variances", "zeta"),
         ARRAYS,
     ),
     "hierarchical_kernel": {"ShallowPredictor": ARRAYS, "evaluate_tokens": TOKENS, "from_text": "text"}
