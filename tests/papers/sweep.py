@@ -10,8 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers import cactus, homogenized, in_place_ttt, ols_attention, sinkhorn, stochastic_approximation
+from derived.papers import (
+    cactus,
+    geometric_tax,
+    hierarchical_kernel,
+    homogenized,
+    in_place_ttt,
+    ols_attention,
+    signal_propagation,
+    sinkhorn,
+    stochastic_approximation,
+)
 from derived.papers.homogenized.model.heads import Heads
 
 Answer = Tensor | tuple[Tensor, ...]
@@ -82,6 +93,38 @@ def stepped(keys: Tensor, source: Tensor, kernel: Tensor) -> Tensor:
 
 def net(make: Callable[[], nn.Module]) -> Callable[..., Tensor]:
     return lambda **inputs: make().to(next(iter(inputs.values())))(**inputs)
+
+
+def beside(make: Callable[[], nn.Module], call: str = "forward") -> Callable[..., Answer]:
+    """One network of those that stand side by side, on tokens without the networks' axis and with any batch."""
+
+    def one(x: Tensor) -> Tensor:
+        return getattr(make().to(x), call)(x.reshape(1, -1, *x.shape[-2:]))[0].unflatten(0, x.shape[:-2] or (1,))
+
+    return lambda x: one(x) if x.ndim > 2 else one(x)[0]
+
+
+def multi_scale(x: Tensor) -> tuple[Tensor, ...]:
+    layer = hierarchical_kernel.HKTAttention
+    return tuple(beside(lambda: layer(4, 2, 2, impl))(x) for impl in ("reference", "fused", "tables"))  # noqa: B023
+
+
+def encoder(name: str) -> Example:
+    size = geometric_tax.Size(codes=5, outputs=2, length=6, width=4)
+    return Example(beside(lambda: getattr(geometric_tax, name)(size, Draws()), "hidden"), {"x": normal(6, 4)})
+
+
+def network(x: Tensor) -> signal_propagation.RandomTransformer:
+    sizes = {"width": 4, "depth": 2, "norm": "erf", "alpha": 0.7, "num_heads": 2}
+    made = signal_propagation.RandomTransformer(**sizes, generator=stream(0, "sweep"), dtype=torch.float64)
+    made.weights = [type(each)(*(weight.to(x) for weight in each)) for each in made.weights]
+    made.dtype, made.alpha = x.dtype, made.alpha.to(x)
+    return made
+
+
+def norms(x: Tensor, estimate: Callable[..., Any], **more) -> tuple[Tensor, Tensor]:
+    found = estimate(network(x), x[None], **more)
+    return found.J[0], found.K[0]
 
 
 def read(query: Tensor, key: Tensor, value: Tensor, y: Tensor) -> Tensor:
@@ -235,7 +278,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
     },
     "cactus": {
         "Cactus": rule(lambda: cactus.Cactus(0.06)),
-        "CactusKL": rule(lambda: cactus.CactusKL(0.06), graded=()),
         "Calibrated": rows_rule(cactus.Calibrated(0.1)),
         "Interp": rule(lambda: cactus.Interp(0.5)),
         "Lenience": rule(lambda: cactus.Lenience(0.5)),
@@ -258,7 +300,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         ),
         "mentored_law": Example(lambda p, q: cactus.mentored_law(p, q, 0.02), LAWS, graded=(), laws=("p", "q")),
         "output_law": Example(lambda p, q: cactus.output_law(p, q, RULE), LAWS, laws=("p", "q")),
-        "speedup_model": Example(lambda alpha: cactus.speedup_model(alpha, 4, cost=0.1), {"alpha": places(4)}),
     },
     "stochastic_approximation": {
         "RunningSoftmaxAttention": Example(
@@ -275,8 +316,71 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             {"mean": normal(2), "covariance": X.mT @ X, "theta": normal(2, name="t")},
         ),
     },
+    "signal_propagation": {
+        "RandomTransformer": Example(lambda x: network(x)(x[None])[0], {"x": normal(3, 4)}),
+        "apjn_exact": Example(
+            lambda x: norms(x, signal_propagation.apjn_exact), {"x": normal(3, 4)}, graded=()
+        ),
+        "apjn_hutchinson": Example(
+            lambda x: norms(x, signal_propagation.apjn_hutchinson, generator=stream(0, "sweep")),
+            {"x": normal(3, 4)}, batched=False, graded=(), compared=False,
+        ),
+    },
+    "hierarchical_kernel": {
+        "CausalDownsample": Example(beside(lambda: hierarchical_kernel.CausalDownsample(4)), {"x": normal(5, 4)}),
+        "ConvQKAttention": Example(beside(lambda: hierarchical_kernel.ConvQKAttention(4, 2)), {"x": normal(5, 4)}),
+        "HKTAttention": Example(multi_scale, {"x": normal(5, 4)}),
+        "HierarchicalScores": Example(
+            beside(lambda: hierarchical_kernel.HierarchicalScores(4, 2, 2)), {"x": normal(5, 4)}
+        ),
+        "SequenceClassifier": Example(
+            beside(
+                lambda: hierarchical_kernel.SequenceClassifier(vocabulary=5, classes=3, max_length=5, width=4), "stream"
+            ),
+            {"x": normal(5, 4)},
+        ),
+        "symmetric_antisymmetric": Example(
+            lambda S: tuple(hierarchical_kernel.symmetric_antisymmetric(S)), {"S": normal(3, 3)}
+        ),
+    },
+    "task_ecologies": {},
+    "geometric_tax": {
+        "CausalConvolution": encoder("CausalConvolution"),
+        "CausalTransformer": encoder("CausalTransformer"),
+        "LloydMax": Example(
+            lambda x, codes: tuple(
+                each.distortion(x) for each in (geometric_tax.LloydMax(codes), geometric_tax.LloydMax.fit(x, 2))
+            ),
+            {"x": normal(5), "codes": torch.tensor([-1.0, 0.1, 1.2], dtype=torch.float64)}, batched=False, far=("x",),
+        ),
+        "StateSpace": encoder("StateSpace"),
+        "UniformQuantizer": Example(
+            lambda x: (lambda q: q.decode(q.encode(x)))(geometric_tax.UniformQuantizer(4, -1.0, 1.0)),
+            {"x": normal(5)}, graded=(),
+        ),
+        "blurred_labels": Example(
+            lambda centres: geometric_tax.blurred_labels(centres, 0.3), {"centres": places(2, 4)}, batched=False,
+            far=("centres",),
+        ),
+        "jump_and_spread": Example(
+            lambda h: tuple(geometric_tax.jump_and_spread(h[0], h[1:])), {"h": normal(3, 3, 4, 2)}, batched=False,
+            far=("h",),
+        ),
+        "mine": Example(
+            lambda X, Y: geometric_tax.mine(X, Y, epochs=1, batch=8, rate=1e-2, hidden=(4, 3), dropout=0.0).held_out,
+            {"X": normal(1, 20, 2), "Y": normal(1, 20, 3)}, batched=False, graded=(), far=("X", "Y"),
+        ),
+        "procrustes_distortion": Example(
+            lambda **t: tuple(geometric_tax.procrustes_distortion(**t, scale=scale) for scale in (True, False)),
+            {"X": normal(5, 2), "Y": normal(5, 2, name="Y")}, far=("X", "Y")
+        ),
+        "rdm_similarity": Example(
+            lambda X, Y: tuple(geometric_tax.rdm_similarity(X, Y, metric) for metric in ("cosine", "euclidean")),
+            {"X": normal(5, 2), "Y": normal(5, 3)}, batched=False, graded=(),
+        ),
+    },
 }  # fmt: skip
-NUMBERS, MODEL, TOKENS = "numbers", "a model", "tokens"
+NUMBERS, MODEL, TOKENS, ARRAYS = "numbers", "a model", "tokens", "arrays of NumPy"
 WITHOUT_TENSORS: dict[str, dict[str, str]] = {
     "ols_attention": dict.fromkeys(("linear_load", "predicted_end_point", "softmax_rate"), NUMBERS),
     "sinkhorn": {"block_bound": NUMBERS, "coupling_w1": "a linear programme, which gives a number"},
@@ -293,5 +397,24 @@ WITHOUT_TENSORS: dict[str, dict[str, str]] = {
         ("Coins", "HeavyTailedRenewal", "Mixture", "StepSize", "Telegraph", "mean_field_root", "self_fed_attention",
          "telegraph_variance"),
         NUMBERS,
+    ),
+    "signal_propagation": {"Sigmas": NUMBERS, "equiangular_tokens": NUMBERS}
+    | dict.fromkeys(
+        ("ElementwiseKernel", "ErfKernel", "LayerNormKernel", "TanhKernel", "lambda_stretched", "propagate",
+         "softmax_growth", "stretch_constant", "vit_variances", "zeta"),
+        ARRAYS,
+    ),
+    "hierarchical_kernel": {"ShallowPredictor": ARRAYS, "evaluate_tokens": TOKENS, "from_text": "text"}
+    | dict.fromkeys(("ListOps", "attention_flops"), NUMBERS),
+    "task_ecologies": {"MicroGPT": TOKENS, "read_corpus": "a file"}
+    | dict.fromkeys(("GPTSize", "bell_number", "language_family", "set_partitions"), NUMBERS)
+    | dict.fromkeys(
+        ("FiniteEcology", "is_refinement", "letter", "local_threshold", "mix", "optimal_partition", "partition_path",
+         "price_terms", "quasispecies", "repeated", "split_gain", "wright_fisher"),
+        ARRAYS,
+    ),
+    "geometric_tax": {"kmer_counts": "letters", "reverse_complement": "letters"}
+    | dict.fromkeys(
+        ("Size", "fisher_rao_length", "lorenz", "oscillators", "shannon_lower_bound", "waveforms"), NUMBERS
     ),
 }  # fmt: skip

@@ -76,6 +76,11 @@ def test_a_single_token_is_a_sequence():
         assert encoder(kind)(torch.zeros(2, 1, 1, dtype=torch.long)).shape == (2, 1, 1, 4)
 
 
+def test_a_token_of_no_network_is_named():
+    with pytest.raises(ValueError, match=r"tokens\[0, 1, 0\] = 99; give a number from 0 to"):
+        encoder(KINDS[0])(torch.tensor([[[0], [99]], [[0], [0]]]))
+
+
 def test_heads_that_do_not_divide_the_width_are_named():
     with pytest.raises(ValueError, match="heads = 3 do not divide width = 4"):
         Size(codes=5, outputs=1, length=4, width=4, heads=3)

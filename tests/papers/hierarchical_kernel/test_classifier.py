@@ -120,6 +120,8 @@ def test_variants_share_what_they_have_in_common():
         (lambda: SequenceClassifier(**SMALL, read_out="first"), "read_out = 'first'"),
         (lambda: SequenceClassifier(**SMALL).embed(torch.zeros(2, 1, 21, dtype=torch.long)), "T = 21 exceeds"),
         (lambda: SequenceClassifier(**SMALL).embed(torch.zeros(3, 1, 20, dtype=torch.long)), "R = 2"),
+        (lambda: SequenceClassifier(**SMALL).embed(torch.tensor([[3, -1]])), r"tokens\[0, 1\] = -1"),
+        (lambda: SequenceClassifier(**SMALL)(tokens(), torch.zeros(2, 3, dtype=torch.long)), r"lengths\[0, 0\] = 0"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -132,6 +132,7 @@ def test_weight_decay_shrinks_what_no_text_uses():
         (lambda: gpt.GPTSize(depth=-1), "depth = -1"),
         (lambda: models()(tokens(1, 7)), "T <= 6"),
         (lambda: models(K=3)(tokens(2, 1, 4)), r"or \(3, B, T\)"),
+        (lambda: models()(torch.tensor([[4, 5]])), r"ids\[0, 1\] = 5"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):

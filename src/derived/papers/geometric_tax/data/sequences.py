@@ -35,6 +35,7 @@ def kmer_counts(s: UInt8[Tensor, "n L"], k: int) -> Float[Tensor, "n 4^k"]:
     [0.0, 2.0, 0.0, 0.0, 1.0]
     """
     check_count("k", k)
+    check_within("k", k, 1, 15)  # 4^15 counts are 8 GiB for each sequence
     s = _checked(s).long()
     if s.shape[1] < k:
         raise ValueError(f"s has sequences of {s.shape[1]} letters; give at least k = {k} letters")

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding, pad, relu, scaled_dot_product_attention, sigmoid, silu, softplus
 
-from derived.lab.checks import check_count
+from derived.lab.checks import check_count, check_within
 from derived.lab.nets import Draws, layer_norm, linear, merge_heads, split_heads
 
 STATES = 4  # modes per feature of the state-space model
@@ -72,6 +72,7 @@ class Encoder(nn.Module, ABC):
     def embed(self, tokens: Int[Tensor, "R B L"]) -> Float[Tensor, "R B L p"]:
         """The tokens' own vectors, without positions: rows of each network's table."""
         R, K, p = self.table.shape
+        check_within("tokens", tokens, 0, K - 1)  # beyond, they would be rows of another network
         first = K * torch.arange(R, device=tokens.device).view(R, 1, 1)
         return embedding(tokens + first, self.table.view(R * K, p))
 

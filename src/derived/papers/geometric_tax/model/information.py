@@ -67,7 +67,8 @@ class Bound(NamedTuple):
 
 
 def standardise(x: Float[Tensor, "R N d"]) -> Float[Tensor, "R N d"]:
-    """Each column less its mean, over its deviation; a constant column becomes zero."""
+    """Each column less its mean, over its deviation; a constant column becomes zero. Half precision becomes float32."""
+    x = x.to(torch.promote_types(x.dtype, torch.float32)) - x[:, :1]  # a constant, that no rounding of the mean is left
     centred = x - x.mean(dim=1, keepdim=True)
     variance = centred.square().mean(dim=1, keepdim=True)
     return torch.where(variance > 0, centred / torch.where(variance > 0, variance, 1.0).sqrt(), 0.0)
@@ -110,7 +111,7 @@ def mine(
     order = torch.stack([torch.randperm(N, generator=stream(seed, "holdout", r)) for r in range(R)]).to(X.device)
     x, y = (torch.take_along_dim(each, order.unsqueeze(-1), dim=1) for each in (x, y))
     seen, unseen = N - fresh, slice(N - fresh, N)
-    draws = Draws(num_networks=R, seed=seed, layer="critic", dtype=X.dtype, device=X.device)
+    draws = Draws(num_networks=R, seed=seed, layer="critic", dtype=x.dtype, device=x.device)
     critic = Critic(x.shape[-1] + y.shape[-1], hidden=hidden, dropout=dropout, draws=draws)
     shuffles, drops = stream(seed, "batches"), stream(seed, "dropout")
     per_epoch = max(1, seen // batch)

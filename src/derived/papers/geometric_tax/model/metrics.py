@@ -126,13 +126,12 @@ def jump_and_spread(states: Float[Tensor, "*b n L p"], struck: Float[Tensor, "st
     """
     check_finite("states", states)
     check_finite("struck", struck)
-    means = states.mean(dim=-2)
-    moved = states.shape[-2] * (struck.mean(dim=-2) - means)  # of the sum
+    moved = (struck - states).sum(dim=-2)
     q = len(moved)
     J = moved.square().sum(dim=-1).mean(dim=(0, -1))
     both = moved.sum(dim=0).square().sum(dim=-1).mean(dim=-1)  # q J + q (q - 1) bias
     bias = (both / q - J) / (q - 1) if q > 1 else torch.full_like(J, math.nan)
-    V = means.var(dim=-2, correction=0).sum(dim=-1)
+    V = (states - states[..., :1, :1, :]).mean(dim=-2).var(dim=-2, correction=0).sum(dim=-1)
     T = states.flatten(-3, -2).var(dim=-2, correction=0).sum(dim=-1)
     return JumpAndSpread(J, V, T, bias)
 
@@ -199,6 +198,7 @@ def rdm(X: Float[Tensor, "n p"], metric: str = "cosine") -> Float[Tensor, "pairs
         raise ValueError(f"X has {len(X)} points; give at least three points")
     check_choice("metric", metric, METRICS)
     check_finite("X", X)
+    X = X.float() if X.dtype.itemsize < 4 else X  # torch has no pairs' distances in half precision
     if metric == "euclidean":
         return functional.pdist(X)
     x = _directions(X)

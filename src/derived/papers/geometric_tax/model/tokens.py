@@ -91,7 +91,7 @@ class LloydMax:
         than K."""
         check_count("K", K)
         check_finite("x", x)
-        ordered = x.double().sort().values
+        ordered = x.detach().double().sort().values
         total = torch.cat([ordered.new_zeros(1), ordered.cumsum(dim=0)])
         if len(distinct := torch.unique(ordered)) < K:
             raise ValueError(f"K = {K} codes for {len(distinct)} distinct points; give at most one code per point")

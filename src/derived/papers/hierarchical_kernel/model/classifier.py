@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from derived.lab.checks import check_choice, check_count
+from derived.lab.checks import check_choice, check_count, check_within
 from derived.lab.nets import Draws, layer_norm, linear
 
 from .layers import ConvQKAttention, HKTAttention, Implementation, PlainAttention
@@ -70,7 +70,8 @@ class SequenceClassifier(nn.Module):
     "every" (R, batch, T, classes).
     Weights of network r come from stream(seed, "weights", ..., r): two kinds of attention with one seed differ only in
     what one of them lacks. Tokens are (batch, T), the same for all networks, or (R, batch, T). ValueError for sizes <
-    1, unknown choices, heads that do not divide the width, and sequences longer than max_length.
+    1, unknown choices, heads that do not divide the width, symbols outside the vocabulary, and sequences without a token
+    or longer than max_length.
 
     >>> model = SequenceClassifier(vocabulary=16, classes=10, max_length=8, width=8, attention="hkt", num_networks=2)
     >>> model(torch.tensor([[11, 3, 4, 15, 0, 0, 0, 0]]), torch.tensor([4])).shape
@@ -123,6 +124,7 @@ class SequenceClassifier(nn.Module):
             raise ValueError(f"tokens {tuple(tokens.shape)}; give (batch, T) or (R, batch, T), R = {self.num_networks}")
         if tokens.shape[-1] > self.max_length:
             raise ValueError(f"T = {tokens.shape[-1]} exceeds max_length = {self.max_length}; give a longer one")
+        check_within("tokens", tokens, 0, self.E.shape[1] - 1)  # an index below zero would count from the end
         tokens = tokens.expand(self.num_networks, *tokens.shape[-2:])
         network = torch.arange(self.num_networks, device=tokens.device).view(-1, 1, 1)
         # E[s] + P, each network from tables of its own
@@ -136,6 +138,7 @@ class SequenceClassifier(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "*networks batch T"], lengths: Int[Tensor, "*networks batch"]) -> Tensor:
         """Logits: (R, batch, classes), or (R, batch, T, classes) with read_out = "every"."""
+        check_within("lengths", lengths, 1, tokens.shape[-1])
         h = self.stream(self.embed(tokens))
         lengths = lengths.expand(self.num_networks, lengths.shape[-1]).unsqueeze(-1)
         if self.read_out == "mean":
@@ -147,10 +150,9 @@ class SequenceClassifier(nn.Module):
 
     def alphas(self) -> Float[Tensor, "R depth heads L"]:
         """The weights of the levels in each block, detached; one level of weight 1 where there is no pyramid."""
-        each = [block.attention for block in self.blocks]
         rows = [
             a.scores.alpha() if isinstance(a, HKTAttention) else a.W_V.new_ones(self.num_networks, a.heads, 1)
-            for a in each
+            for a in (block.attention for block in self.blocks)
         ]
         return torch.stack(rows, dim=1).detach()
 

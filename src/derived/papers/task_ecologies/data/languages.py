@@ -81,6 +81,7 @@ def language_family(
     torch.Size([2, 4, 4])
     """
     check_count("letters", letters, least=2)
+    check_count("number of weights", len(weights))
     check_within("weights", np.asarray(weights, dtype=float), 0, 1)
     mix = torch.tensor(weights, dtype=torch.float64)[:, None, None]
     root, *fresh = (_dirichlet(letters, concentration, generator) for _ in range(len(weights) + 1))
@@ -104,8 +105,7 @@ def _stationary(transitions: Tensor) -> Tensor:
     letters = transitions.shape[-1]
     equations = torch.eye(letters, dtype=transitions.dtype) - transitions.mT
     equations = torch.cat([equations, torch.ones_like(equations[:, :1])], dim=1)
-    right = torch.zeros(len(transitions), letters + 1, 1, dtype=transitions.dtype)
-    right[:, -1] = 1
+    right = torch.eye(letters + 1, dtype=transitions.dtype)[:, -1:].repeat(len(transitions), 1, 1)
     found = torch.linalg.lstsq(equations, right).solution.squeeze(-1).clamp(min=0)
     return found / found.sum(dim=-1, keepdim=True)
 

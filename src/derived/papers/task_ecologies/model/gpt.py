@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding, rms_norm, scaled_dot_product_attention
 
-from derived.lab.checks import check_count
+from derived.lab.checks import check_count, check_within
 from derived.lab.nets import Draws, linear
 
 EPS = 1e-5  # of the norms
@@ -69,7 +69,7 @@ class MicroGPT(nn.Module):
         self.weights = nn.ParameterDict({name: nn.Parameter(each) for name, each in drawn.items()})
 
     def forward(self, ids: Int[Tensor, "*models B T"]) -> Float[Tensor, "K B T V"]:
-        """Logits after each token of each text. ValueError for texts longer than the block, or of other shapes."""
+        """Logits after each token of each text. ValueError for texts longer than the block, of other shapes or letters."""
         return linear(self.states(ids), self.weights["output"])
 
     def states(self, ids: Int[Tensor, "*models B T"]) -> Float[Tensor, "K B T d"]:
@@ -84,6 +84,7 @@ class MicroGPT(nn.Module):
         length, most = ids.shape[-1], self.size.block
         if ids.ndim not in (2, 3) or (ids.ndim == 3 and len(ids) != self.K) or length > most:
             raise ValueError(f"ids {tuple(ids.shape)}; give (B, T) or ({self.K}, B, T) with T <= {most}")
+        check_within("ids", ids, 0, self.size.vocabulary - 1)  # beyond, they would be rows of another model
         own = ids.expand(self.K, *ids.shape[-2:])
         first = self.size.vocabulary * torch.arange(self.K, device=ids.device)
         token = embedding(own + first[:, None, None], self.weights["token"].flatten(0, 1))

@@ -26,6 +26,7 @@ class PriceTerms(NamedTuple):
 
 
 def _shares(shares: ArrayLike | None, like: np.ndarray) -> np.ndarray:
+    check_count("number of types", like.shape[-1] if like.ndim else 0)
     if shares is None:
         return np.full_like(like, 1 / like.shape[-1], dtype=float)
     found = np.asarray(shares, dtype=float)
@@ -51,8 +52,7 @@ def price_terms(
     fitness, trait = np.asarray(fitness, dtype=float), np.asarray(trait, dtype=float)
     check_positive("fitness", fitness)
     x = _shares(shares, fitness)
-    mean = (x * fitness).sum(axis=-1)
-    centre = (x * trait).sum(axis=-1, keepdims=True)
+    mean, centre = (x * fitness).sum(axis=-1), (x * trait).sum(axis=-1, keepdims=True)
     selection = (x * fitness * (trait - centre)).sum(axis=-1) / mean
     return PriceTerms(np.asarray(selection), np.asarray((x * fitness * change).sum(axis=-1) / mean))
 
