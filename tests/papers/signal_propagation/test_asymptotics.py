@@ -15,26 +15,6 @@ from derived.papers.signal_propagation.model.meanfield import propagate
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
 A, S = (float(x) for x in asymptotics.vit_variances())
-KERNELS = {"layernorm": lambda alpha: LayerNormKernel(), "erf": ErfKernel, "tanh": TanhKernel}
-
-
-def test_asymptotic_table_r4():
-    a, s = asymptotics.vit_variances([1, 2, 1, 2], [1, 1, 2, 2])
-    erf, tanh = asymptotics.stretch_constant("erf"), asymptotics.stretch_constant("tanh")
-    rows = {
-        "zeta": (asymptotics.zeta(a, s), (0.6667, 0.1111, 0.9697, 0.6667)),
-        "c": (asymptotics.overlap_fixed_point(a, s), (0.6598, 0.9902, 0.5147, 0.6598)),
-        "p": (asymptotics.sign_overlap(asymptotics.overlap_fixed_point(a, s)), (0.4587, 0.9108, 0.3442, 0.4587)),
-        "v": (asymptotics.growth_rate(a, s), (0.2320, 1.5641, 3.0524, 3.7126)),
-        "erf": (asymptotics.lambda_stretched(a, s, erf), (4.018, 27.08, 0.2065, 0.2511)),
-        "alone": (asymptotics.lambda_stretched(0.0, s, erf), (3.268, 3.268, 0.2043, 0.2043)),
-        "tanh": (asymptotics.lambda_stretched(a, s, tanh), (5.755, 38.79, 0.2957, 0.3597)),
-        "mu": (asymptotics.relaxation_exponent(a, s), (0.4337, 0.4811, 0.5394, 0.4337)),
-    }
-    for name, (computed, values) in rows.items():
-        np.testing.assert_allclose(computed, values, rtol=3e-4, err_msg=name)
-    for width in (384, 768, 1024):
-        assert float(asymptotics.zeta(*asymptotics.vit_variances(width=width))) == pytest.approx(2 / 3, rel=1e-15)
 
 
 @examples
@@ -106,21 +86,6 @@ def test_power_law_and_the_order_of_limits_sp6_sp12():
     assert abs(four[-1] - 1) < 0.03
     gap = np.log(1 - course.rho[0, b])
     assert abs(asymptotics.local_exponent(gap, b)[-1] - (2 / 3 - 1)) < 0.04  # SP-7
-
-
-def test_two_modes_of_layernorm_at_fixed_n():
-    """5.10: J ~ ((n-1)/n) C_1 b^zeta + (1/n) C_2 b, so n (J_n - J_inf) / b tends to a constant for large n."""
-    _, s = asymptotics.vit_variances()
-    a = 4 * s  # zeta = 1/9: the mean mode shows early
-    b, n = np.array([300, 1000, 3000]), 10_000
-    course = propagate(1.0, 0.9, kernel=LayerNormKernel(), a=a, s=s, n=[n, math.inf], depth=3000)
-    extra = n * np.diff(course.J_forward[::-1, b], axis=0)[0] / b
-    assert np.abs(np.diff(np.log(extra))).max() < 0.06
-
-
-def test_larger_alpha_amplifies_more():
-    course = propagate(1.0, 0.2, kernel=ErfKernel(np.linspace(0.05, 3, 40)), a=A, s=S, n=197, depth=64)
-    assert (np.diff(course.log_J_backward[:, 0]) > 0).all()
 
 
 @pytest.mark.parametrize(

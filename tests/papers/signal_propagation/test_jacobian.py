@@ -3,17 +3,12 @@
 import math
 import re
 
-import numpy as np
 import pytest
 import torch
 import transformers
 
 from derived.lab.rng import stream
-from derived.papers.signal_propagation.model.jacobian import (
-    apjn_exact,
-    apjn_hutchinson,
-    gmfe,
-)
+from derived.papers.signal_propagation.model.jacobian import apjn_exact, apjn_hutchinson
 from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNormKernel, TanhKernel
 from derived.papers.signal_propagation.model.transformer import (
     RandomTransformer,
@@ -113,12 +108,6 @@ def test_prompts_ride_along_and_a_later_start_is_a_shorter_network():
     assert not x.requires_grad
 
 
-def test_fold_error():
-    assert gmfe([1.0, 2.0], [1.0, 2.0]) == 1
-    assert gmfe([2.0, 0.5], [1.0, 1.0]) == pytest.approx(2)  # too large and too small do not cancel
-    np.testing.assert_allclose(gmfe(np.array([[1.1, 1.1], [2.0, 1.0]]), 1.0, axis=-1), [1.1, math.sqrt(2)])
-
-
 G = torch.Generator()
 BAD = [
     (lambda: apjn_hutchinson(tiny(), prompt(n=1), generator=G), "give (R, *batch, n, d), prompts of n >= 2 tokens"),
@@ -128,7 +117,6 @@ BAD = [
     (lambda: apjn_hutchinson(tiny(), prompt().long(), generator=G), "x is a tensor of torch.int64"),
     (lambda: apjn_exact(tiny(), prompt().half()), "x has the dtype torch.float16, the weights have"),
     (lambda: apjn_hutchinson(tiny(), prompt()[0], generator=G), "x has shape (3, 6)"),
-    (lambda: gmfe([1.0, 0.0], [1.0, 1.0]), "a fold error needs positive numbers"),
 ]
 
 

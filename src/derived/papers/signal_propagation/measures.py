@@ -25,17 +25,16 @@ def fold(measured: np.ndarray, theory: np.ndarray, level: float) -> Estimate:
     return Estimate(np.exp(value), len(measured), np.exp(max(value - reach, 0.0)), np.exp(value + reach))
 
 
-def fold_error(column: str, trivial: str = "last"):
+def fold_error(column: str):
     """``fold`` of a measured column against the one with ``_theory``, for a case and a level.
 
-    ``trivial`` is the block at which theory and measurement agree by definition, left out: "last" or "first".
+    The last block, at which theory and measurement agree by definition, is left out.
     """
-    keep = slice(0, -1) if trivial == "last" else slice(1, None)
 
     def one(case: pd.DataFrame, level: float) -> Estimate:
         inits = [name for name in REPLICATE if name in case.columns]
         measured, theory = (
-            case.pivot(index=inits, columns="b", values=name).to_numpy()[:, keep]
+            case.pivot(index=inits, columns="b", values=name).to_numpy()[:, :-1]
             for name in (column, f"{column}_theory")
         )
         return fold(measured, theory[0], level)

@@ -1,1 +1,1 @@
-"""Generated images in place of photographs."""
+"""Real pictures."""

@@ -11,10 +11,8 @@ J^{B,b} = E |g^b|^2 / (n d) and K^{B,b} = E (|sum_a g_a|^2 - |g|^2) / (n (n-1) d
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from derived.lab.checks import check_choice, check_count
@@ -55,16 +53,6 @@ def _check_input(model: RandomTransformer | Iterable[Callable], x: Tensor) -> No
     check_states("x", x, getattr(model, "dtype", None))
     if x.ndim < 3 or x.shape[-2] < 2:
         raise ValueError(f"x has shape {tuple(x.shape)}; give (R, *batch, n, d), prompts of n >= 2 tokens per network")
-
-
-def gradient_amplification(loss: Tensor, states: Sequence[Float[Tensor, "R images n d"]]) -> Float[Tensor, "R layers"]:
-    """|dL/dh^b|^2 / |dL/dh^B|^2 of each network, summed over images and tokens, b = 0 .. B: (R, B + 1), float64.
-
-    ``loss`` is a number: the sum over networks of their losses, computed from ``states`` = [h^0, ..., h^B]. After
-    global average pooling the recurrence from (J, K)^B = (1, 1) predicts it. [repo; the prediction ours]
-    """
-    squares = [g.double().square().sum(dim=(1, 2, 3)) for g in torch.autograd.grad(loss, states)]
-    return (torch.stack(squares, dim=-1) / squares[-1].unsqueeze(-1)).cpu()
 
 
 def apjn_hutchinson(
@@ -139,17 +127,3 @@ def apjn_exact(
     basis = basis.expand(*batch, *basis.shape)
     J, K = _backward(model, x, basis)
     return Apjn(J.sum(dim=-2), K.sum(dim=-2))
-
-
-def gmfe(measured: ArrayLike, theory: ArrayLike, axis: int | tuple[int, ...] | None = None) -> np.ndarray:
-    """exp mean |log(measured / theory)| over ``axis`` (all axes by default), the geometric-mean fold error. [repo]
-
-    measured and theory broadcast. Raises ValueError unless both are positive.
-
-    >>> float(gmfe([2.0, 0.5], [1.0, 1.0]))  # too large and too small do not cancel
-    2.0
-    """
-    measured, theory = np.asarray(measured, dtype=float), np.asarray(theory, dtype=float)
-    if not (np.all(measured > 0) and np.all(theory > 0)):
-        raise ValueError("a fold error needs positive numbers on both sides")
-    return np.exp(np.abs(np.log(measured / theory)).mean(axis=axis))

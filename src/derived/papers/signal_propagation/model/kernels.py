@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from derived.lab.checks import check_count, check_positive
 
-from .checks import check_moments, checked_correlation
+from .checks import checked_correlation
 
 REACH = 9.0  # the trapezoidal rule covers |z| <= 9: the Gaussian beyond has mass 2e-19
 TOLERABLE = 1e-6  # quadrature whose error bound is larger warns
@@ -64,32 +64,6 @@ def arccos_kernel_prime(rho: ArrayLike) -> np.ndarray:
     Raises ValueError unless -1 <= rho <= 1.
     """
     return (np.pi - np.arccos(checked_correlation("rho", rho))) / (2 * np.pi)
-
-
-def arcsine_kernel(q: ArrayLike, p: ArrayLike, alpha: ArrayLike) -> np.ndarray:
-    """E erf(alpha u) erf(alpha v) = (2/pi) arcsin(2 alpha^2 p / (1 + 2 alpha^2 q)), the arcsine law; p = q gives q~.
-
-    Raises ValueError unless q > 0, |p| <= q and alpha > 0. [prior: Williams]
-    """
-    c = _twice_square(q, p, alpha)
-    return (2 / np.pi) * np.arcsin(np.clip(c * p / (1 + c * q), -1.0, 1.0))
-
-
-def _twice_square(q: ArrayLike, p: ArrayLike, alpha: ArrayLike) -> np.ndarray:
-    """2 alpha^2, for a pair (u, v) whose variances and covariance are possible."""
-    check_positive("alpha", np.asarray(alpha, dtype=float))
-    check_moments(np.asarray(q, dtype=float), np.asarray(p, dtype=float), 2)
-    return 2 * np.square(alpha)
-
-
-def erf_prime_kernel(q: ArrayLike, p: ArrayLike, alpha: ArrayLike) -> np.ndarray:
-    """E phi'(u) phi'(v) for phi = erf(alpha .): (4 alpha^2/pi) ((1 + 2 alpha^2 q)^2 - 4 alpha^4 p^2)^{-1/2}.
-
-    p = q gives q^ = (4 alpha^2/pi) (1 + 4 alpha^2 q)^{-1/2}. Raises ValueError unless q > 0, |p| <= q and alpha > 0.
-    [repo; determinant formula]
-    """
-    c = _twice_square(q, p, alpha)
-    return (2 / np.pi) * c / np.sqrt((1 + c * (q - p)) * (1 + c * (q + p)))
 
 
 class LayerNormKernel:

@@ -65,11 +65,6 @@ class Sigmas(NamedTuple):
         """(sigma_2 sigma_1)^2."""
         return (self.two * self.one) ** 2
 
-    @property
-    def qk(self) -> float:
-        """sigma_Q sigma_K."""
-        return self.q * self.k
-
     def scaled(self, attn_mult: float = 1.0, mlp_mult: float = 1.0) -> "Sigmas":
         """W_V, W_O multiplied by attn_mult (a by its fourth power) and W_1, W_2 by mlp_mult. [repo]"""
         return self._replace(
