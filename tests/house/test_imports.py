@@ -46,7 +46,7 @@ def declared(*extras: str) -> set[str]:
 # Used where it happens to be installed; it needs torchvision and is never a dependency. Its one module asks first.
 OPTIONAL = {"timm"}
 # Read a package of real weights; where they are not installed that package counts as not here (lab.real.pinned).
-READERS = {"onnx", "gguf"}
+READERS = {"gguf"}
 
 
 @pytest.mark.parametrize("floor", ["lab", "papers"])

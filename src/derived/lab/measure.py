@@ -107,14 +107,6 @@ def farthest(value: Value, target: float, where: str = "") -> Measure:
     return _extreme(value, where, lambda found: np.abs(found - target))
 
 
-def most_of(*measures: Measure) -> Measure:
-    """The largest of several measures of the same rows: an identity with several sides."""
-    return lambda rows: max((one(rows) for one in measures), key=lambda found: found.value)
-
-
-# Replicates -----------------------------------------------------------------------------------------------------------
-
-
 def lowest(found: Sequence[Estimate]) -> Estimate:
     """The least of several that are judged jointly: its interval is from the lowest beginning to the lowest end. n and
     error are those of the case that reaches lowest.

