@@ -9,6 +9,7 @@ import torch
 
 from derived.papers.geometric_tax import fits, measures, trained
 from derived.papers.geometric_tax.losses import DISTANCES, LOSSES, Losses, over_hard
+from derived.papers.geometric_tax.model.metrics import pooled_law
 from derived.papers.geometric_tax.trained import Heads, Split
 
 EXPERIMENTS = (Heads,)
@@ -158,8 +159,13 @@ def test_a_ratio_whose_interval_is_too_wide_for_floats_has_no_upper_end():
     assert (found.low, found.high) == (0, np.inf)
 
 
-def test_the_opening_figure_has_three_targets_on_three_systems(rows, tells):
-    table = rows[Heads]
-    hard = table[(table["system"] == "waveforms") & (table["arm"] == "ce") & (table["stage"] == "fit")]
-    mean = hard.sort_values("step").groupby("replicate")["distortion"].last().mean()
-    tells(trained.distortions(table), f"wave forms, hard labels {mean:.2g}", "Lorenz paths, squared error")
+def test_lines_of_equal_distortion_are_where_the_formula_has_it():
+    for D in (0.05, 0.2):
+        ratio = torch.tensor(trained.over(D, 32))
+        law = [pooled_law(r, 32, ratio, torch.ones(())).item() for r in fits.SHARES]
+        assert np.mean(law) == pytest.approx(D, rel=1e-3)
+
+
+def test_the_opening_figure_has_jump_and_spread_of_each_training(tells):
+    table = invented(untrained=8.0, ce=6.0, coarser=3.0, blurred=2.0, scalar=1.0)
+    tells(trained.jumps(table), "wave forms, hard labels 6 and 0.1", "Lorenz paths, squared error 1 and 0.1")

@@ -20,7 +20,7 @@ from torch import Tensor
 from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, statistic, within
 from derived.lab.measure import Measure, chosen, lowest
-from derived.lab.plot import COLOURS, INK, beside, largest, mean_and_reach, panel_label
+from derived.lab.plot import COLOURS, DASHED, INK, MUTED, beside, largest, panel_label, plain_log
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 
@@ -330,6 +330,7 @@ EXPERIMENTS = (Heads, Split, Order)
 #
 # mark                   meaning
 # filled, open marker    recorded, live; a point is a mean over networks, small points single networks
+# dashed                 equal D by the formula without a bias
 
 NAMES = {
     "untrained": ("untrained", INK),
@@ -348,7 +349,7 @@ def ends(rows: pd.DataFrame, by: tuple[str, ...] = ("system", "arm")) -> pd.Data
 
 
 def parts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table of the first screen: D, J/T and V/T of each kind of training on each system; rows of ``Split``."""
+    """The numbers of the first figure: D, J/T and V/T of each kind of training on each system; rows of ``Split``."""
     logs = np.log(ends(rows).set_index(["system", "arm"])[["distortion", "jump", "spread"]])
     means = np.exp(logs.groupby(["system", "arm"]).mean()).unstack("system").reindex([*NAMES])
     means.columns = pd.MultiIndex.from_tuples(
@@ -358,26 +359,39 @@ def parts(rows: pd.DataFrame) -> pd.DataFrame:
     return means[order].rename({arm: name for arm, (name, _) in NAMES.items()}).rename_axis("asked for")
 
 
-def distortions(rows: pd.DataFrame) -> Figure:
-    """D under hard labels, blurred labels and squared error on three systems; rows of ``Heads``."""
+def over(D: float, L: int) -> float:
+    """J / V at which the formula without a bias has the published distortion D in sequences of L tokens."""
+    ratios = torch.logspace(-2, 4, 601, dtype=torch.float64)
+    law = torch.stack([pooled_law(r, L, ratios, torch.ones(())) for r in SHARES]).mean(dim=0)
+    return float(np.interp(D, law, ratios))
+
+
+def jumps(rows: pd.DataFrame) -> Figure:
+    """J/T against V/T of each kind of training on three systems, with lines of equal D; rows of ``Split``."""
     table = ends(largest(rows))
-    fill = bool(table["recorded"].iloc[0])
-    figure, ax = plt.subplots(figsize=(5.8, 2.9))
+    face, L = bool(table["recorded"].iloc[0]), Split.at(table["tier"].iloc[0]).length
+    x, y = (np.array([0.6 * table[name].min(), 1.7 * table[name].max()]) for name in ("jump", "spread"))
+    figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.2), sharex=True, sharey=True)
     words = []
-    for y, system in enumerate(reversed(SYSTEMS)):
-        for arm, shift in (("ce", 0.2), ("blurred", 0.0), ("scalar", -0.2)):
-            name, color = NAMES[arm]
-            values = table.loc[(table["system"] == system) & (table["arm"] == arm), "distortion"]
-            mean, reach = mean_and_reach(values)
-            face = color if fill else "none"
-            ax.errorbar(
-                mean, y + shift, xerr=reach, fmt="o", color=color, markerfacecolor=face, markersize=8, capsize=3
-            )
-            words.append(f"{SYSTEM_NAMES[system]}, {name} {mean:.2g}")
+    for system, ax in zip(SYSTEMS, axes, strict=True):
+        for D in (0.05, 0.1, 0.2):
+            ax.plot(y * over(D, L), y, **DASHED)
+            at = min(y[1] * over(D, L), x[1])  # where the line leaves the panel
+            beside(ax, at, at / over(D, L), f"$D={D:g}$", MUTED, (-7, -7), ha="right", fontsize=8)
+        for arm, (name, color) in NAMES.items():
+            one = table[(table["system"] == system) & (table["arm"] == arm)]
+            jump, spread = np.exp(np.log(one[["jump", "spread"]]).mean())
+            ax.plot(one["jump"], one["spread"], ".", color=color, markersize=3, alpha=0.5)
+            ax.plot(jump, spread, "o", color=color, markerfacecolor=color if face else "none", markersize=8)
+            words.append(f"{SYSTEM_NAMES[system]}, {name} {jump:.2g} and {spread:.2g}")
             if system == "lorenz":
-                beside(ax, mean, y + shift, name, color, (16, 0))
-    ax.set(yticks=range(3), yticklabels=[SYSTEM_NAMES[system] for system in reversed(SYSTEMS)])
-    ax.set(xlabel="distortion $D$: sensitivity to noise", xlim=(0, None), ylim=(-0.5, 2.6))
-    panel_label(ax, "One network, one set of tokens: the target makes the difference")
-    figure.set_label(f"Distortion under three kinds of targets on three systems: {'; '.join(words)}.")
+                right = jump < np.sqrt(x.prod())
+                shift = (8 if right else -8, 6 if arm == "scalar" else 0)
+                beside(ax, jump, spread, name, color, shift, ha="left" if right else "right")
+        ax.set(xscale="log", yscale="log", xlim=x, ylim=y, xlabel="jump $J/T$")
+        plain_log(ax.xaxis, [1, 3, 10])
+        plain_log(ax.yaxis, [0.03, 0.1, 0.3])
+        panel_label(ax, SYSTEM_NAMES[system])
+    axes[0].set_ylabel("spread $V/T$")
+    figure.set_label(f"Jump and spread of states on three systems after five kinds of training: {'; '.join(words)}.")
     return figure
