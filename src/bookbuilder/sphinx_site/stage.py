@@ -16,7 +16,7 @@ from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, reports, welcome
 from bookbuilder.ledger import changes
-from bookbuilder.ledger.ledger import foreign
+from bookbuilder.ledger.ledger import check_columns, foreign
 from bookbuilder.notebook import form
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError
@@ -102,6 +102,7 @@ def _check_inputs(root: Path, build: Path, slug: str) -> None:
         raise UserError(f"{slug}: {contents.FILE} lists the chapter, but notebooks/{slug}.ipynb is not there")
     if not all((build / part).is_file() for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")):
         raise UserError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
+    check_columns(slug, json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"])
 
 
 def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:

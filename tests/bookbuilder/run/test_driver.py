@@ -294,18 +294,6 @@ def test_the_key_sees_which_real_weights_and_data_of_its_own_are_here(keys, monk
     assert len({before, absent, keys()}) == 3
 
 
-def test_the_key_does_not_see_what_the_press_alone_reads(repo, keys):
-    before = keys()
-    path = repo / "notebooks/ols_attention.ipynb"
-    notebook = json.loads(path.read_text())
-    notebook["metadata"]["derived"] |= {"rests": {}, "alone": {"another reason": "OLS-1.a"}}
-    path.write_text(json.dumps(notebook))
-    assert keys() == before
-    notebook["metadata"]["derived"]["claim"] = "Another."
-    path.write_text(json.dumps(notebook))
-    assert keys() != before
-
-
 def test_the_key_sees_the_cells_and_the_parameters(repo, keys):
     before = keys()
     assert len({before, keys(tier="cpu"), keys(seed=1)}) == 3

@@ -14,7 +14,6 @@ import yaml
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from bookbuilder.paths import UserError
 from bookbuilder.sphinx_site import builder, render, stage
 
 ROOT = Path(__file__).parents[3]
@@ -376,13 +375,6 @@ def test_a_statement_says_whose_it_is_and_where_it_is_checked(book: Path):
     assert soup.find(id="check-toy-theorem")["class"][0] == "cell"
 
 
-def test_one_fault_alone_stops_a_build(fresh: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stage, "_faults", lambda *_: ["toy: one fault"])
-    monkeypatch.setattr(stage, "_stage_extra", lambda *_: {})
-    with pytest.raises(UserError, match=r"^toy: one fault$"):
-        stage.stage(fresh, fresh / "_build", ["toy"])
-
-
 def test_a_build_takes_no_place_that_another_has(tmp_path: Path):
     for name in ("2", "7", "9.tmp"):
         (tmp_path / name).mkdir()
@@ -658,11 +650,11 @@ def test_a_chapter_without_a_notebook_is_named(fresh: Path):
 def test_missing_facts_and_card_are_named(fresh: Path):
     path = fresh / "_build/executed/notebooks/toy.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    del notebook.metadata["derived"]["claim"]
+    del notebook.metadata["derived"]["objectives"]
     nbformat.write(notebook, path)
-    with pytest.raises(render.RenderError, match=r"toy: say in a sentence what the paper claims: in book/chapters.yml"):
+    with pytest.raises(render.RenderError, match=r"toy: the notebook's metadata \"derived\" lacks objectives"):
         render.render(fresh)
-    notebook.metadata["derived"]["claim"] = "It is."
+    notebook.metadata["derived"]["objectives"] = ["o"]
     notebook.cells[0].source = "# Title"
     nbformat.write(notebook, path)
     with pytest.raises(render.RenderError, match="exactly one markdown cell, found 0"):

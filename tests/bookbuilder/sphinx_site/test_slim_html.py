@@ -34,7 +34,7 @@ def test_heads_that_a_name_would_hide_keep_their_rows(columns):
 
 def test_figures_have_their_size_wait_and_keep_it_where_a_phone_would_make_letters_too_small(tmp_path):
     """A column of a phone is 340 px wide, and letters shrink with a figure to it, and never grow."""
-    sizes = {"fits": (340, 300, 9), "small": (170, 150, 8), "shrunk": (680, 400, 16), "large": (680, 400, 18)}
+    sizes = {"fits": (340, 300, 9), "small": (170, 150, 6), "shrunk": (680, 400, 13), "large": (680, 400, 18)}
     sizes |= {"flat": (300, 140, 12)}
     for name, (wide, high, letter) in sizes.items():
         words = f'<g style="font-size: {letter * 0.75}px"/>'
