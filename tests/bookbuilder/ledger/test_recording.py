@@ -286,7 +286,7 @@ def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(repo):
         (repo / left).parent.mkdir(parents=True, exist_ok=True)
         (repo / left).write_text("mine")
         refused = toybook.derived(repo, "new", "other", *PAPER)
-        assert f"there is a chapter other already: {left}; remove it" in refused.stderr
+        assert f"there is a chapter other already ({left}); take another name" in refused.stderr
         assert (repo / left).read_text() == "mine"
         (repo / left).unlink()
     refusals = {"My-Paper": "is no slug", "class": "is no slug", "a" * 41: "41 letters, and a slug at most 40"}

@@ -44,8 +44,7 @@ def test_a_new_chapter_is_a_page_after_one_build(shelf):
         BeautifulSoup((shelf / f"_build/html/{name}/my_paper.html").read_text(), "html.parser")
         for name in ("notebooks", "claims")
     )
-    theorem = page.find(id="my_paper-square")
-    assert theorem.select_one(".statement-links a[href='../claims/my_paper.html#MP-1']")
+    assert page.find(id="my_paper-square").select_one(".statement-links a[href='#check-my_paper-square']")
     assert page.select_one("figure#fig-my-paper-gaps img, figure svg")
     assert page.select_one("#claim-MP-1")
     assert evidence.select_one("[data-claim='MP-1']")["data-verdict"] == "holds"
