@@ -37,11 +37,15 @@ addEventListener("DOMContentLoaded", () => {
   const heading = document.querySelector("article h1")?.cloneNode(true);
   for (const part of heading?.querySelectorAll(".section-number, .headerlink") ?? []) part.remove();
   for (const figure of document.querySelectorAll("article figure[id]:has(.caption-number)")) {
-    const fold = Object.assign(document.createElement("details"), { className: "sign-fold" });
-    fold.append(Object.assign(document.createElement("summary"), { textContent: "i", title: "About this figure" }));
     const number = figure.querySelector(".caption-number").textContent.trim();
-    fold.firstChild.setAttribute("aria-label", `About ${number}`);
-    fold.append(...figure.querySelectorAll(".provenance"), ...(figure.closest(".cell")?.querySelectorAll(".evidence-of, .cell-links") ?? []));
+    const sign = Object.assign(document.createElement("button"), { type: "button", className: "sign", textContent: "i", title: "About this figure" });
+    const fold = Object.assign(document.createElement("span"), { className: "sign-fold", hidden: true });
+    sign.setAttribute("aria-label", `About ${number}`);
+    sign.setAttribute("aria-expanded", "false");
+    sign.addEventListener("click", () => sign.setAttribute("aria-expanded", !(fold.hidden = !fold.hidden)));
+    const links = [...(figure.closest(".cell")?.querySelectorAll(".cell-links") ?? [])];
+    if (links.length) figure.querySelector(".evidence-of")?.remove();
+    fold.append(...figure.querySelectorAll(".provenance, .evidence-of"), ...links);
     if (navigator.clipboard) {
       const button = Object.assign(document.createElement("button"), { type: "button", className: "cite", textContent: "CC BY 4.0: copy citation" });
       button.addEventListener("click", async () => {
@@ -51,7 +55,7 @@ addEventListener("DOMContentLoaded", () => {
       });
       fold.append(" ", button);
     }
-    (figure.querySelector("figcaption > p:last-of-type") ?? figure.querySelector("figcaption")).append(" ", fold);
+    (figure.querySelector("figcaption > p:last-of-type") ?? figure.querySelector("figcaption")).append(" ", sign, fold);
   }
 
   // A link into a fold opens it; one to a cell whose code is folded shows the code.

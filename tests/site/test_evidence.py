@@ -7,7 +7,6 @@ from urllib.parse import unquote
 
 import pytest
 
-from bookbuilder.chapter_pages.evidence import one_way
 from bookbuilder.notebook.statements import RESULTS
 
 # What stands where a link of a claim's place leads, by the words before the link or in it.
@@ -34,10 +33,6 @@ def places(every_page) -> dict:
         if page.name.startswith("claims/")
         for place in page.soup.select("details.evidence")
     }
-
-
-def test_claims_and_their_evidence_lead_to_each_other(every_page):
-    assert one_way({page.name: page.soup for page in every_page}) == []
 
 
 def test_every_claim_has_a_place_and_its_rows_lead_there(site, every_page, places):

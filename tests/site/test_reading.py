@@ -54,7 +54,7 @@ def test_without_scripts_a_chapter_is_whole(browser, address, chapters):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address + chapters[0].name)
-    for css in (".cell_input", ".exercise", "figure", ".opening-lines"):
+    for css in (".cell_input:not(details *)", ".exercise", "figure", ".opening-lines"):
         assert page.locator(f"article {css}").first.is_visible(), css
     context.close()
 
@@ -63,7 +63,7 @@ def test_a_figure_has_one_sign_with_its_data_and_its_licence(browser, address, c
     with opened(browser, address + chapters[0].name) as page:
         figure = page.locator("article figure:has(.caption-number)").first
         assert not page.locator("article .cite:visible, article .provenance:visible").count()
-        figure.locator(".sign-fold > summary").click()
+        figure.locator(".sign").click()
         assert figure.locator(".cite").is_visible()
 
 
@@ -121,11 +121,11 @@ def shows_where_it_leads(page, href: str, css: str) -> None:
 
 def test_the_id_of_a_claim_shows_its_verdict_and_sentence(browser, address, site, chapters):
     """From a disk as well, and of claims that the chapter's own table does not show."""
-    chapter = next(each for each in chapters if each.article.select(".statement-links a[href*='/claims/']"))
-    href = chapter.article.select_one(".statement-links a[href*='/claims/']")["href"]
+    chapter = next(each for each in chapters if each.article.select(".statement-claims a[href*='/claims/']"))
+    href = chapter.article.select_one(".statement-claims a[href*='/claims/']")["href"]
     for url in (address + chapter.name, (site / chapter.name).as_uri()):
         with opened(browser, url) as page:
-            page.locator(f".statement-links a[href='{href}']").first.evaluate("(a) => a.focus({ focusVisible: true })")
+            page.locator(f".statement-claims a[href='{href}']").first.evaluate("(a) => a.focus({ focusVisible: true })")
             preview = page.locator("#preview")
             preview.wait_for(state="visible")
             assert preview.locator(".verdict").count() == 1

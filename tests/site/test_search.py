@@ -69,11 +69,11 @@ def test_what_is_looked_for_comes_first_and_lands_at_its_anchor(page):
         ("in-context learning", "notebooks/ols_attention"),
         ("LayerNorm", "notebooks/signal_propagation"),
         ("gradient explosion", "notebooks/signal_propagation"),
-        ("vocabulary size", "notebooks/geometric_tax"),
+        ("vocabulary size", "notebooks/cactus"),
         ("hierarchical attention", "notebooks/hierarchical_kernel"),
         ("Robbins-Monro", "notebooks/stochastic_approximation"),
         ("world model", "notebooks/task_ecologies"),
-        ("KV cache", "notebooks/cactus"),
+        ("KV cache", "notebooks/in_place_ttt"),
         ("how do I cite", "book/how_to_read"),
         ("what does undecided mean", "book/words"),
         ("null arm", "book/words"),
@@ -94,7 +94,7 @@ def test_where_no_place_has_all_words_the_count_says_so(page):
 def test_the_field_of_every_page_leads_to_the_search(page, site):
     page.goto(f"{site.as_uri()}/book/ledger.html")
     page.keyboard.press("Control+k")
+    page.wait_for_url("**/search.html")
     page.keyboard.type("hat matrix")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/search.html?q=hat+matrix")
+    page.wait_for_url("**/search.html?q=hat%20matrix")
     page.wait_for_selector(".found-list li")

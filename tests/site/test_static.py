@@ -235,7 +235,7 @@ def test_downloads_are_whole(site: Path, chapters):
     assert len(list((site / "downloads").glob("*.whl"))) == 1
 
 
-def test_every_explorer_has_ten_stops_a_slider_a_still_and_the_colours_of_the_page(site, chapters):
+def test_every_explorer_has_four_stops_a_slider_a_still_and_the_colours_of_the_page(site, chapters):
     for page in chapters:
         boxes = page.article.select(".explorer")
         for box in boxes:
@@ -243,7 +243,7 @@ def test_every_explorer_has_ten_stops_a_slider_a_still_and_the_colours_of_the_pa
             assert still.read_text("utf-8").count("<") > 100, still
             first = figure.read_text("utf-8").splitlines()[0].split(" = ", 1)[1]
             layout = json.loads(first.removesuffix(";"))["layout"]
-            few = [len(slider["steps"]) for slider in layout["sliders"] if len(slider["steps"]) < 10]
+            few = [len(slider["steps"]) for slider in layout["sliders"] if len(slider["steps"]) < 4]
             assert not few, f"{figure.name}: a slider of {few} stops"
             assert "color" not in layout.get("font", {}), f"{figure.name}: words in a colour that is lost in the dark"
 

@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 EDITS = {
     "ols_attention": ("factor = 2.0", "factor = -1.5"),
     "signal_propagation": ("alpha = 0.5", "alpha = 0.25"),
-    "homogenized": ("    shared = True", "    shared = False"),
+    "homogenized": ("eta, heads = 1.0, 1", "eta, heads = 0.5, 1"),
     "sinkhorn": ("temperature = 1.0", "temperature = 0.5"),
     "hierarchical_kernel": ("[0.5, 0.3, 0.2]", "[1.0, 0.0, 0.0]"),
     "stochastic_approximation": ("w = [0.3, 0.7]", "w = [0.5, 0.5]"),
     "in_place_ttt": ('"abcabcabc", 2', '"abcabcabc", 3'),
-    "cactus": ("delta = 1 / 16", "delta = 1 / 4"),
-    "task_ecologies": ("beta = 0.3", "beta = 0.4"),
+    "cactus": ("delta = 1 / 16", "delta = 1 / 100"),
+    "task_ecologies": ("beta = 0.3  #", "beta = 0.4  #"),
     "geometric_tax": ("wrong = 1", "wrong = 3"),
 }
 

@@ -3,7 +3,7 @@
 addEventListener("DOMContentLoaded", () => {
   const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon phi chi psi omega".split(" ");
   const SHOWN = 40; // results
-  const STOP = new Set("a an and are do does for how in is it of on or the to versus vs what when which why with".split(" "));
+  const STOP = new Set("a an and are do does for how in is it mean means of on or the to versus vs what when which why with".split(" "));
   const SAME = [
     [/\bdelta net\b/g, "deltanet"],
     [/\brank collapse\b/g, "collapse"],
@@ -11,7 +11,6 @@ addEventListener("DOMContentLoaded", () => {
     [/\bhomogeni[sz]ation\b/g, "homogenized"],
     [/\b(?:gradient explosion|explod(?:ing|e) gradients?)\b/g, "gradients grow"],
     [/\b(?:kernel regression|nadaraya[- ]watson)\b/g, "kernel smoother"],
-    [/\bvocabulary sizes?\b/g, "larger vocabularies"],
     [/\blicens(?:e|es|ing)\b/g, "licence"],
     [/^(?:cite|citing|citations?)$/g, "how to cite"],
     [/\bmistakes\b/g, "mistake"],

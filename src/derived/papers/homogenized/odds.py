@@ -335,7 +335,7 @@ def odds(rows: pd.DataFrame) -> Figure:
     ax.plot(usual["x"], lead, color=MUTED, linestyle=":")
     at = usual.index[len(usual) // 2]
     beside(ax, usual["x"][at], lead[at], "small-step clock at scale 1", MUTED, (-8, 0), ha="right")
-    ax.legend(fontsize=8, loc="lower right")
+    ax.legend(fontsize=10, loc="lower right")
     ax.set(xlabel=r"layers $\times\ln(1+h)$", ylabel="growth of the log odds of the mean overlap", ylim=(-0.2, 7))
     panel_label(ax, r"Whatever step and heads, a layer multiplies the odds by $1+h$")
     end = table[table["kind"].isin(["chain", "block"])].groupby(case).tail(1)

@@ -259,7 +259,7 @@ def switches(rows: pd.DataFrame) -> Figure:
         last = ax.containers[-1].lines[0]
         beside(ax, last.get_xdata()[-1], last.get_ydata()[-1], name, color, (6, 3))
     ax.axhline(guess(), **THEORY)
-    beside(ax, rows["tokens"].max() / 1000, guess(), "even guess", shift=(6, -9), fontsize=9)
+    beside(ax, rows["tokens"].max() / 1000, guess(), "even guess", shift=(6, -9), fontsize=10)
     ax.set(yscale="log", xlabel="thousand tokens read", ylabel="excess on both coins (nats)")
     ax.set_xlim(0, 1.3 * ax.get_xlim()[1])
     plain_log(ax.yaxis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5))
