@@ -38,7 +38,7 @@ addEventListener("DOMContentLoaded", () => {
   for (const part of heading?.querySelectorAll(".section-number, .headerlink") ?? []) part.remove();
   for (const figure of document.querySelectorAll("article figure[id]:has(.caption-number)")) {
     const number = figure.querySelector(".caption-number").textContent.trim();
-    const sign = Object.assign(document.createElement("button"), { type: "button", className: "sign", textContent: "i", title: "About this figure" });
+    const sign = Object.assign(document.createElement("button"), { type: "button", className: "figure-sign", textContent: "i", title: "About this figure" });
     const fold = Object.assign(document.createElement("span"), { className: "sign-fold", hidden: true });
     sign.setAttribute("aria-label", `About ${number}`);
     sign.setAttribute("aria-expanded", "false");

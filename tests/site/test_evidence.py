@@ -15,7 +15,7 @@ THERE = {
     "its proof": "div.proof",
     "its check": "div.cell_input",
     "seen in": "figcaption",
-    "experiment": "div.cell_input",
+    "experiment": "div.cell_input, figure",  # the code of an opening is not shown
     "tested by": "pre",
     "recorded": "td",
     "its record": "td",

@@ -63,7 +63,7 @@ def test_a_figure_has_one_sign_with_its_data_and_its_licence(browser, address, c
     with opened(browser, address + chapters[0].name) as page:
         figure = page.locator("article figure:has(.caption-number)").first
         assert not page.locator("article .cite:visible, article .provenance:visible").count()
-        figure.locator(".sign").click()
+        figure.locator(".figure-sign").click()
         assert figure.locator(".cite").is_visible()
 
 

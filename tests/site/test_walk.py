@@ -16,7 +16,7 @@ ASKED = {
         "dt:text-is('found') + dd a:is(:text-is('recorded'), :text-is('its record'), :text-is('live'))",
         "td, th",
     ),
-    "experiment": ("dt:is(:text-is('experiment'), :text-is('decided by')) + dd a", "div.cell_input"),
+    "experiment": ("dt:is(:text-is('experiment'), :text-is('decided by')) + dd a", "div.cell_input, figure"),
     "test": ("dt:text-is('tested by') + dd a", "pre"),
 }
 # Whether what the address names, or holds, or stands in, is such a thing, unfolded and

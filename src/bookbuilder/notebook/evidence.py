@@ -204,9 +204,15 @@ def gather(
 
 
 def _topic(root: Path, slug: str, experiment: Defined | None) -> list[Defined]:
-    """Find the test file of an experiment's topic, for an experiment that no test names."""
-    file = f"tests/papers/{slug}/test_{Path(experiment.file).name}" if experiment else ""
-    return [Defined(file, "", 1)] if file and (root / file).is_file() else []
+    """Find the test file of an experiment's topic, or one that names the experiment outside of its tests."""
+    folder = root / f"tests/papers/{slug}"
+    if experiment is None:
+        return []
+    topic = folder / f"test_{Path(experiment.file).name}"
+    word = re.compile(rf"\b{experiment.name}\b")
+    files = [file for file in [topic, *sorted(folder.glob("test_*.py"))] if file.is_file()]
+    found = next((file for file in files if file == topic or word.search(file.read_text("utf-8"))), None)
+    return [Defined(str(found.relative_to(root)), "", 1)] if found else []
 
 
 def bibtex(bibliography: str, key: str) -> str:
