@@ -134,7 +134,10 @@ def _head(notebook: NotebookNode) -> list[NotebookNode]:
     asks, *code = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_solution(cell)]
     imports = dict.fromkeys(line for cell in code for line in _imports(cell.source))
     found = [new_markdown_cell(f"# Homework: {title[2:]}", id="homework"), asks]
-    return found + ([new_code_cell("\n".join(imports), id="imports")] if imports else [])
+    found += [new_code_cell("\n".join(imports), id="imports")] if imports else []
+    tagged = [cell for cell in code if "homework" in cell.metadata.get("tags", [])]  # what answers build on
+    settings = [cell for cell in code if tagged and "parameters" in cell.metadata.get("tags", [])]
+    return found + [new_code_cell(cell.source, id=cell.id) for cell in (*settings, *tagged)]
 
 
 def _imports(source: str) -> list[str]:
