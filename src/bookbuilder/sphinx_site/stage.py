@@ -137,7 +137,7 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
 
 
 def _below(page: str, names: list[str], made: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The entries below a page: pages of the book, then those that are made for each chapter."""
+    """The entries below a page: pages of the book, then a page of each chapter."""
     own = [_entry(f"book/{name}", sections=made.get(f"book/{name}")) for name in names]
     return own + made.get(page, [])
 
