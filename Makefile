@@ -5,6 +5,7 @@ CHAPTERS    ?=
 JOBS        ?=
 TORCH_INDEX ?=
 OPTIONAL    ?=
+PORT        ?= 8000
 ACCEPT_TERMS ?=
 
 VENV   := .venv
@@ -27,7 +28,7 @@ endif
 help:  ## show this list
 	@echo "Transformers, Derived"; echo
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
-	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  TORCH_INDEX=URL  OPTIONAL=1  ACCEPT_TERMS=1"
+	@echo; echo "Knobs: PYTHON=python3.12  TIER=ci|cpu|gpu  CHAPTERS=\"slug …\"  JOBS=2  PORT=8000  TORCH_INDEX=URL  OPTIONAL=1  ACCEPT_TERMS=1"
 
 # A Python that was asked for (PYTHON=…) must be the one that the environment was made with.
 same-python:
@@ -93,7 +94,8 @@ pdf: site $(TESTS)  ## print the book and each chapter, solutions at its end, in
 	@$(BIN)/derived pdf $(CHAPTERS)
 
 serve: $(STAMP)  ## serve the built site on this machine
-	@$(BIN)/derived serve
+	@test -f _build/html/index.html || { echo "make: there is no site yet; run: make site" >&2; exit 1; }
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
 
 bench: $(STAMP)  ## race the package against its peers, into _build/bench (KEEP=1: for the book): make bench CHAPTERS=ols_attention
 	@for script in $(or $(CHAPTERS:%=bench/%.py),$(filter-out bench/race.py,$(wildcard bench/*.py))); do $(BIN)/python $$script $(if $(KEEP),--keep) || exit 1; done

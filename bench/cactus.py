@@ -1,8 +1,8 @@
 """Race of Cactus, one text at a time: ``python bench/cactus.py [--quick] [--keep]``.
 
 The sampler on one block of ten drafts against the lean version that a careful programmer would write. The budget is
-such that the block is cut, so that the recovery law is drawn from. With the same uniform numbers both keep the same
-drafts, and both last tokens y have F(y - 1) <= u < F(y) up to rounding.
+such that the block is cut, so that a recovery is drawn. With equal uniform numbers both keep the same drafts, and both
+last tokens y have F(y - 1) <= u < F(y) up to rounding.
 """
 
 import torch
@@ -16,7 +16,7 @@ RULE = Cactus(0.001)
 
 
 def build(B: int, m: int, V: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Laws of the draft (B, m, V); drafts, of which about 0.8 are kept; laws of the verifier (B, m + 1, V)."""
+    """The draft's rows (B, m, V); drafts, of which about 0.8 are kept; the verifier's rows (B, m + 1, V)."""
     g = stream(0, "bench logits")
     target = torch.randn(B, m + 1, V, generator=g).mul_(3)
     draft = (target[:, :m] + torch.randn(B, m, V, generator=g).mul_(0.5)).softmax(dim=-1)
@@ -30,7 +30,7 @@ def ours(inputs: tuple) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def weights_of_last(p: torch.Tensor, ids: torch.Tensor, q: torch.Tensor, u: torch.Tensor) -> tuple:
-    """Number of kept drafts (B,), and what the last token is drawn by, one row of either law per text (B, V)."""
+    """Number of kept drafts (B,), and the weights by which the last token is drawn, one row per text (B, V)."""
     m, place = ids.shape[1], torch.arange(len(ids))
     p_n, q_n = (rows[:, :m].gather(-1, ids.unsqueeze(-1)).squeeze(-1).double() for rows in (p, q))
     gamma = (q_n + (2 * RULE.delta * q_n * (1 - q_n)).sqrt()).clamp(max=1.0)
@@ -53,13 +53,13 @@ def peer(inputs: tuple) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def check(inputs: tuple, mine: tuple, theirs: tuple) -> None:
-    """Equal kept drafts; each last token holds u in its interval of the law in float64.
+    """Equal kept drafts; each last token holds u in its interval of the distribution in float64.
 
     A weight (s q - p)_+ in float32 is off by at most 8 eps of s q + p, and these sum to at most 2; the sums of a row
     are off by at most 256 eps of their total.
     """
     p, ids, q = inputs
-    require(bool((mine[1] < ids.shape[1]).any()), "no block is cut: the recovery law is never drawn from")
+    require(bool((mine[1] < ids.shape[1]).any()), "no block is cut: no recovery is drawn")
     require(torch.equal(mine[1], theirs[1]), "the numbers of kept drafts differ")
     kept = torch.arange(mine[0].shape[1]) < mine[1][:, None]
     require(torch.equal(mine[0][kept], theirs[0][kept]), "the kept drafts differ")

@@ -1,4 +1,4 @@
-"""Times one operation of the package against one peer: ``python bench/<slug>.py [--quick] [--keep]``.
+"""Times one operation of the package against one peer: ``python bench/<slug>.py [--quick | --keep]``.
 
 Results are compared before any clock starts. Then both run in turns, so that drift of the machine cancels in the ratio
 of each turn. Every number of threads has a process of its own, since libraries choose their threads only once.
@@ -90,7 +90,7 @@ def circumstances() -> dict[str, str]:
 
 
 def command(slug: str, each: Race) -> None:
-    """Run a race at one and at two threads and write _build/bench/<slug>.json, or the committed table with --keep."""
+    """Run a race at one and at two threads and write _build/bench/<slug>.json, or with --keep what the book shows."""
     parser = argparse.ArgumentParser(description=f"Race of {slug}: {each.name}.")
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="small sizes and three turns, to see that it runs")

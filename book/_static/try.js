@@ -93,7 +93,7 @@ run`;
     return made;
   };
   const seconds = (time) => `${(time / 1000).toFixed(2)} s`;
-  const short = (value) => String(+value.toPrecision(3));
+  const short = (value) => String(+(+value.toFixed(12)).toPrecision(3)); // rounding is no number
   function draw(wide, { x, curves, label }) {
     const [high, left, bottom, top] = [250, 54, 44, 14];
     const all = Object.values(curves).flat().filter(Number.isFinite);

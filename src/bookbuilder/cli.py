@@ -3,8 +3,8 @@
 Whatever a user can cause ends in one clear line and a non-zero exit code; the Makefile only calls these commands.
 """
 
-import difflib
 import functools
+import gc
 import os
 import signal
 import sys
@@ -145,10 +145,8 @@ def site(
         for slug in [slug for slug in found if slug not in ran]:
             last = f"as it last ran, tier {found[slug]['tier']}" if slug in ready else "left out, it never ran"
             typer.echo(f"{slug}: {last}")
-        try:
-            made = render.render(repo.root, slugs=ready)
-        except render.RenderError as error:
-            raise UserError(str(error)) from None
+        gc.disable()  # the trees of the pages live until the process ends; looking for garbage in them takes seconds
+        made = render.render(repo.root, slugs=ready)
     if made.lacks:
         typer.echo(made.lacks)
     unchanged = all(outcome.cached for outcome in outcomes) and not made.built
@@ -189,11 +187,11 @@ def record(
     if not missing and (not paper or minutes is not None):
         raise UserError("name a paper" if minutes is None else "--minutes needs --missing")
     if tier == "ci":
-        raise UserError("tier ci runs in every build and has no records; give --tier cpu or gpu")
+        raise UserError("the small size (ci) runs in every build and has no records; give --tier cpu or gpu")
     papers = repo.choose([paper] if paper else [])
     asked = jobs if context.get_parameter_source("jobs").name != "DEFAULT" else 0  # else what suits the machine
     from bookbuilder.ledger import missing as lacking
-    from bookbuilder.ledger import recording
+    from bookbuilder.ledger import recording, workers
 
     options = {"tier": tier, "seed": seed, "device": device, "jobs": asked}
     options |= {"scheduler": scheduler, "uncommitted": uncommitted}
@@ -201,7 +199,7 @@ def record(
         if not missing:
             recording.record(repo, paper, experiments or [], **options)
             return
-        kind = "" if scheduler else recording.machine(device)[0]
+        kind = "" if scheduler else workers.machine(device)[0]
         found = lacking.missing(repo, papers, experiments or [], tier, seed, kind)
         if not lacking.make(repo, found, minutes, **options):
             typer.echo("records are still missing; run the same command again")
@@ -277,15 +275,6 @@ def pdf(
             typer.echo(f"made {file}")
 
 
-@app.command(rich_help_panel=READ)
-@clear_errors
-def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000) -> None:
-    """Serve the built site on loopback only. Example: derived serve --port 8001"""
-    from bookbuilder.export import serving
-
-    serving.serve(find_repo().site, port, typer.echo)
-
-
 @app.command(rich_help_panel=MAKE)
 @clear_errors
 def new(
@@ -318,16 +307,13 @@ def main() -> None:
 
 
 def misplaced(words: list[str]) -> str:
-    """What is wrong with options before the command, or with a name that no command has."""
+    """What to write in place of options that stand before the command; "" where none does."""
     names = [info.callback.__name__ for info in app.registered_commands]
     command = next((word for word in words if word in names), "")
-    if words and words[0].startswith("-") and command:
-        before, after = words[: words.index(command)], words[words.index(command) + 1 :]
-        return f"options stand after the command: derived {' '.join([command, *after, *before])}"
-    if words and not words[0].startswith("-") and words[0] not in names:
-        close = difflib.get_close_matches(words[0], names, 1)
-        return f"no command is called {words[0]}" + (f"; did you mean {close[0]}?" if close else "")
-    return ""
+    if not command or not words[0].startswith("-"):
+        return ""
+    before, after = words[: words.index(command)], words[words.index(command) + 1 :]
+    return f"options stand after the command: derived {' '.join([command, *after, *before])}"
 
 
 def interrupt(number: int, _frame: object) -> None:

@@ -1,6 +1,6 @@
 """Reads book/chapters.yml: the chapters in their order with what their cards say, and the table of contents."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from pydantic import Field
@@ -61,7 +61,7 @@ def read(root: Path) -> Contents:
     if not (root / FILE).is_file():
         raise UserError(f"{FILE} is not there")
     found = yaml_io.read(root / FILE, Contents)
-    _check([*found.chapters], [found.sphere] if found.sphere else [], FILE)
+    check(found.chapters, [found.sphere] if found.sphere else [], FILE)
     trees = [part.tree() for part in found.parts]
     pages = [page for tree in trees for name, below in tree.items() for page in (name, *below)]
     repeated = [page for page in pages if pages.count(page) > 1]
@@ -72,12 +72,8 @@ def read(root: Path) -> Contents:
     return found
 
 
-def check_chapters(root: Path, slugs: Iterable[str], where: str) -> None:
+def check(chapters: Collection[str], slugs: Iterable[str], where: str) -> None:
     """Raise UserError for a slug that is no chapter of the book; the chapter may be absent from this build."""
-    _check([*read(root).chapters], slugs, where)
-
-
-def _check(chapters: Sequence[str], slugs: Iterable[str], where: str) -> None:
     unknown = [slug for slug in slugs if slug not in chapters]
     if unknown:
         raise UserError(f"{where}: the book has no chapter {unknown[0]}; it has {', '.join(chapters)}")
@@ -87,12 +83,8 @@ def add(root: Path, slug: str) -> None:
     """Enter a chapter last; the rest of the file stays as it is written."""
     if slug in read(root).chapters:
         raise UserError(f"{FILE}: it names {slug} already; remove the entry, or take another name")
-    lines = (root / FILE).read_text("utf-8").splitlines()
-    if "chapters:" not in lines:
-        raise UserError(f"{FILE}: write `chapters:` on a line of its own, and the chapters below it")
-    start = lines.index("chapters:") + 1
-    end = next((at for at in range(start, len(lines)) if lines[at][:1] not in ("", " ", "#")), len(lines))
-    while end > start and not lines[end - 1].startswith(" "):  # what stands before the next key belongs to that
-        end -= 1
-    lines[end:end] = [f"  {slug}:", *(f"    {name}: {text}" for name, text in ENTRY.items())]
-    write_whole(root / FILE, "\n".join(lines) + "\n")
+    before, parts, after = (root / FILE).read_text("utf-8").partition("\nparts:")
+    if not parts:
+        raise UserError(f"{FILE}: write `parts:` on a separate line below the chapters")
+    entry = "\n".join([f"  {slug}:", *(f"    {name}: {text}" for name, text in ENTRY.items())])
+    write_whole(root / FILE, f"{before.rstrip()}\n{entry}\n{parts}{after}")

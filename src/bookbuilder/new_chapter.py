@@ -3,17 +3,13 @@
 import json
 import keyword
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 from bookbuilder import contents
-from bookbuilder.ledger.ledger import committed
-from bookbuilder.notebook import claim_ids
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError, write_whole
 
 SLUG, TITLE, LETTERS = "new_paper", "New paper", "NEW"  # in the names and texts of the template
-LONGEST = 40  # letters of a slug
 
 
 def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], str]:
@@ -26,10 +22,6 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
             f"{slug!r} is no slug: use small letters, digits and single underscores, like ols_attention, "
             "and no word of Python"
         )
-    if len(slug) > LONGEST:
-        raise UserError(f"{slug[:20]}… has {len(slug)} letters, and a slug at most {LONGEST}; take a shorter name")
-    if slug == SLUG or slug in ("derived", "tests", "book") or find_spec(slug):
-        raise UserError(f"{slug} is the name of a package that Python knows here; take another name")
     if not (authors.strip() and re.fullmatch(r"[\w:.-]+", bibkey)):
         raise UserError("a chapter needs the authors of its paper, and a key of book/references.bib, like tan2026ols")
     title, template = slug.replace("_", " ").capitalize(), repo.root / "template"
@@ -42,7 +34,8 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
     if existing:
         raise UserError(f"there is a chapter {slug} already ({existing[0]}); take another name")
     contents.add(repo.root, slug)
-    bibliography, letters = repo.root / "book/references.bib", _letters(repo, slug)
+    bibliography, words = repo.root / "book/references.bib", slug.split("_")
+    letters = ("".join(word[0] for word in words) if len(words) > 1 else slug[:3]).upper()  # begin the ids of claims
     dashed = slug.replace("_", "-")  # in the names of figures
     for path, text in files.items():
         named = text.replace(SLUG, slug).replace(SLUG.replace("_", "-"), dashed).replace(TITLE, title)
@@ -58,12 +51,3 @@ def new(repo: Repo, slug: str, authors: str, bibkey: str) -> tuple[list[Path], s
         write_whole(bibliography, known + entry)
         made.append(bibliography)
     return [path.relative_to(repo.root) for path in made], f"{letters}-1"
-
-
-def _letters(repo: Repo, slug: str) -> str:
-    """With what the ids of a chapter begin: the initials of its words, or as many first letters as nobody has."""
-    taken = {row["id"].partition("-")[0] for row in committed(repo)}
-    taken |= {each.partition("-")[0] for other in repo.chapters() for each in claim_ids.ids(repo.root, other)}
-    words, letters = slug.split("_"), slug.replace("_", "")
-    tried = [*(["".join(word[0] for word in words)] if len(words) > 1 else []), *(letters[:n] for n in range(3, 41))]
-    return next((each.upper() for each in tried if each.upper() not in taken and each.isalpha()), letters.upper())

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import platform
 import runpy
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -146,9 +145,9 @@ def cell_name(number: int, source: str | list[str]) -> str:
     return f"cell {number} ({first.strip()[:60]})"
 
 
-def end_children() -> None:
-    """End every process that this one started, directly or not."""
-    for child in psutil.Process().children(recursive=True):
+def end_children(parent: int | None = None) -> None:
+    """End every process that a process (this one, if none is given) started, directly or not."""
+    for child in psutil.Process(parent).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             child.kill()
 
@@ -156,7 +155,7 @@ def end_children() -> None:
 def exit_with_parent(parent: int) -> None:
     """End this process and its children when its parent dies.
 
-    A kernel has a watch of its own, which compiled code can block.
+    A kernel watches its parent too, but compiled code can block that.
     """
 
     def wait() -> None:
@@ -171,15 +170,12 @@ def exit_with_parent(parent: int) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file under a temporary name and rename it, so that it is never seen half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False
-    ) as file:
-        try:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,6 +1,5 @@
-"""Reads the YAML and JSON files that people write, with their shapes checked by pydantic."""
+"""Reads the YAML files that people write; pydantic checks their shapes."""
 
-import json
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
@@ -10,14 +9,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from bookbuilder.paths import UserError
 
 T = TypeVar("T")
-NAMES = {
-    "string_type": "a string",
-    "int_type": "a whole number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-}
 
 
 class _Loader(yaml.CSafeLoader):
@@ -46,44 +37,14 @@ def read(path: Path, shape: type[T]) -> T:
     if not path.is_file():
         return get_origin(shape)()
     try:
-        text = path.read_text("utf-8-sig")
-        content = json.loads(text) if path.suffix == ".json" else yaml.load(text, _Loader)
+        content = yaml.load(path.read_text("utf-8-sig"), _Loader)
     except yaml.MarkedYAMLError as error:
         raise UserError(f"{path.name}, line {error.problem_mark.line + 1}: {error.problem}") from None
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path.name}, line {error.lineno}: {error.msg}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path.name} cannot be read: {' '.join(str(error).split())}") from None
     try:
         return TypeAdapter(shape).validate_python(content, strict=True)
     except ValidationError as error:
-        raise UserError(_message(path.name, content, error)) from None
-
-
-def _message(name: str, content: Any, error: ValidationError) -> str:
-    """The first error with its place; of an entry that fits none of several shapes, the one furthest inside."""
-    first, *others = error.errors()
-    for other in others:
-        if other["loc"][:1] == first["loc"][:1] and len(other["loc"]) > len(first["loc"]):
-            first = other
-    *_, last = first["loc"] or ("",)
-    place, value = name, content
-    for step in first["loc"]:
-        if isinstance(value, list):
-            place, value = f"{place}, entry {step + 1}", value[step]
-        elif isinstance(value, dict) and step in value:
-            place, value = f"{place}: {step}", value[step]
-    if first["type"] == "missing":
-        return f"{place}: {last} is missing"
-    if first["type"] == "extra_forbidden":
-        return f"{place}: unknown key; remove it or correct its spelling"
-    wanted = NAMES.get(first["type"])
-    return f"{place}: {f'{wanted} is expected' if wanted else first['msg']}; found {first['input']!r}"
-
-
-def parted(entry: str, where: str) -> list[str]:
-    """Split an entry ``slug#label`` in two."""
-    parts = entry.split("#")
-    if len(parts) != 2 or not all(parts):
-        raise UserError(f"{where}: an entry is slug#label; found {entry!r}")
-    return parts
+        inside = max(error.errors(), key=lambda one: len(one["loc"]))  # of shapes that an entry may have: the nearest
+        place = ": ".join(map(str, [path.name, *inside["loc"]]))
+        raise UserError(f"{place}: {inside['msg']}; found {inside['input']!r:.80}") from None

@@ -1,6 +1,5 @@
 """What the command line prints and writes, without a run."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -9,11 +8,10 @@ import psutil
 import pytest
 import typer
 from pypdf import PdfReader, PdfWriter
-from toybook import COMMITTED, write_toc
+from toybook import write_toc
 
 from bookbuilder import cli
 from bookbuilder.export import pdf
-from bookbuilder.ledger import commands
 from bookbuilder.paths import Repo, UserError
 from bookbuilder.run.driver import build_lock
 from derived.lab.real import fetch, gemma, pinned
@@ -89,18 +87,6 @@ def test_what_is_printed_half_is_not_put_in_place_and_printing_is_done_alone(rep
     assert "another build of this checkout is running" in capsys.readouterr().err
 
 
-def test_a_value_is_printed_with_its_unit(repo, monkeypatch, capsys):
-    rows = [COMMITTED, COMMITTED | {"id": "T-2", "unit": ""}]
-    monkeypatch.setattr(cli.ledger, "rows_of_last_build", lambda repo: rows)
-    repo.ledger.parent.mkdir()
-    repo.ledger.write_text(json.dumps(rows))
-    monkeypatch.setattr(cli.ledger, "not_run", lambda repo: [])
-    commands.claims()
-    _, first, second = capsys.readouterr().out.splitlines()
-    assert first.split()[:7] == ["T-1", "ci", "0.5", "of", "its", "bound", "3"]
-    assert second.split()[:4] == ["T-2", "ci", "0.5", "3"]
-
-
 def test_gemma_is_made_ready_where_it_was_fetched_and_no_chapter_waits_for_it(monkeypatch):
     made = []
     monkeypatch.setattr(fetch, "fetch", lambda chosen: [])
@@ -136,21 +122,19 @@ def test_an_interrupt_that_is_swallowed_ends_the_command_and_its_children_all_th
         assert not child.is_running()
 
 
+def test_a_slip_in_a_chapters_name_gets_a_hint(repo):
+    with pytest.raises(UserError, match="no chapter is called toi; did you mean toy"):
+        repo.choose(["toi"])
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         ("--seed 1 run toy", "options stand after the command: derived run toy --seed 1"),
         ("--help", ""),
         ("run toy --seed 1", ""),
-        ("comapre", "no command is called comapre; did you mean compare?"),
-        ("zzz", "no command is called zzz"),
         ("", ""),
     ],
 )
-def test_misplaced_options_and_unknown_commands_get_a_hint(words, hint):
+def test_options_before_the_command_get_a_hint(words, hint):
     assert cli.misplaced(words.split()) == hint
-
-
-def test_a_slip_in_a_chapters_name_gets_a_hint(repo):
-    with pytest.raises(UserError, match="no chapter is called toi; did you mean toy"):
-        repo.choose(["toi"])

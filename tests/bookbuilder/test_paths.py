@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -50,14 +49,6 @@ def test_a_process_ends_those_that_it_started():
     code = f"from bookbuilder.paths import end_children; {code}"
     made = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert made.stdout == f"-{signal.SIGKILL:d}\n"
-
-
-@pytest.mark.parametrize("build", ["12.8", None])
-def test_a_build_of_torch_for_cuda_is_told_from_one_for_cpu(build, tmp_path, monkeypatch):
-    (tmp_path / "version.py").write_text(f"cuda = {build!r}\n")
-    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(paths.importlib.util, "find_spec", lambda name: found)
-    assert paths._torch_cuda() == build
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a peak")

@@ -111,12 +111,3 @@ def test_a_check_prints_a_line_for_each_answer_and_with_points_returns_their_sha
         0,
     ]
     assert capsys.readouterr().out == ""
-
-
-def test_what_an_answer_prints_or_warns_of_is_not_shown(capsys):
-    def loud(q, delta):
-        print("it is", q)
-        return min(q + delta, 1) + 0 * np.log(np.float64(0.0) + 1e-300 * np.float64(0.0) + 1)
-
-    assert judged("capped", capped, loud) == "right"
-    assert capsys.readouterr() == ("", "")

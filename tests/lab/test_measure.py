@@ -31,18 +31,16 @@ def test_no_rows_decide_nothing(made):
         made(ROWS)
 
 
-def test_the_worst_ratio_counts_rows_or_draws():
+def test_the_worst_ratio_counts_rows():
     assert (measure.worst()(ROWS).value, measure.worst()(ROWS).n) == (0.85, 18)
-    assert measure.worst(unit=["replicate"])(ROWS).n == 6
     assert measure.worst("2 * gap", "bound + 2", "d == 4")(ROWS).value == pytest.approx(0.25)
 
 
 def test_extremes_refuse_a_nan_instead_of_passing_it_over():
     table = pd.DataFrame({"x": [0.9, 1.3, 0.8]})
     assert [made("x")(table).value for made in (measure.largest, measure.smallest)] == [1.3, 0.8]
-    assert measure.farthest("x", 1.2)(table).value == 0.8
     broken = pd.DataFrame({"x": [0.9, np.nan, 0.8]})
-    for made in (measure.largest("x"), measure.smallest("x"), measure.farthest("x", 1.0)):
+    for made in (measure.largest("x"), measure.smallest("x")):
         with pytest.raises(ValueError, match="1 of 3 rows have no number"):
             made(broken)
 
@@ -87,13 +85,6 @@ def test_the_end_of_an_interval_decides_and_not_its_value():
     assert highest([surer, wide]) == stats.Estimate(1.5, 6, 1.4, 1.9), "the greatest value is not of the widest one"
 
 
-def test_one_case_that_lies_below_decides_however_wide_another_is():
-    """The least of all is below 0 where any case is, though the interval that reaches lowest holds 0."""
-    below, wide = stats.Estimate(-0.5, 6, -0.6, -0.4), stats.Estimate(-0.3, 6, -1.3, 0.7)
-    assert lowest([below, wide]).high < 0
-    assert highest([stats.Estimate(0.5, 6, 0.4, 0.6), wide]).low > 0
-
-
 def test_cases_without_a_rule_that_decides_are_refused():
     with pytest.raises(ValueError, match="neither"):
         measure.mean("x", by=["d"])
@@ -115,20 +106,10 @@ def test_a_row_without_a_number_or_a_draw_is_not_passed_over(column):
         measure.mean("x", unit=["replicate"])(broken)
 
 
-def test_a_missing_success_is_none_and_a_missing_case_is_one():
-    for missing in (ROWS.assign(good=np.where(ROWS["x"] > 1, 1.0, np.nan)), ROWS.assign(good=[None, *[True] * 17])):
-        with pytest.raises(ValueError, match="rows have no number"):
-            measure.share("good", unit=())(missing)
-    table = pd.DataFrame({"d": [4.0, 4.0, np.nan, np.nan], "x": [1.0, 2.0, 20.0, 21.0]})
-    assert measure.mean("x", by=["d"], decides=highest)(table).value == 20.5
-
-
 def test_a_share_counts_draws_all_of_whose_rows_succeed():
     wins = ROWS.assign(good=~((ROWS["d"] == 8) & (ROWS["replicate"] == 2)))
     assert measure.share("good")(wins) == stats.proportion(5, 6)
     assert measure.share("good", unit=())(wins) == stats.proportion(17, 18)
-    worst_case = measure.share("good", by=["d"], decides=lowest)(wins)
-    assert worst_case == stats.proportion(5, 6, 1 - (1 - stats.LEVEL) / 3)
 
 
 @pytest.mark.parametrize("exponent", [-1.5, 0.0, 2.0])

@@ -1,7 +1,6 @@
 """Records are whole or absent, refuse what they must, and tell fresh from stale."""
 
 import errno
-import hashlib
 import json
 import os
 
@@ -93,20 +92,6 @@ def test_a_new_record_that_cannot_take_its_place_leaves_the_old_one(toy, recorde
     assert [path.name for path in place.parent.iterdir()] == ["cpu"]
 
 
-def test_saving_again_replaces_the_record_and_leaves_nothing_beside_it(toy, recorded):
-    save(recorded(toy))
-    place = save(recorded(toy, seconds=9.0))
-    assert load(toy, "cpu").seconds == 9.0
-    assert [path.name for path in place.parent.iterdir()] == ["cpu"]
-
-
-def test_nested_sizes_survive_a_record(toy, recorded):
-    save(recorded(toy, configuration=toy(shifts=((0.0, 1.0), (2.0, 3.0))).configuration()))
-    with pytest.raises(RecordError, match="another configuration"):
-        load(toy, "cpu")
-    assert toy(shifts=((0.0,),)).configuration()["shifts"] == [[0.0]]
-
-
 def test_equal_rows_agree_and_undeclared_floats_are_not_compared():
     a = pd.DataFrame({"n": [1, 2], "name": ["x", None], "exact": [1.0, np.nan], "timed": [1.0, 2.0]})
     assert disagreements(a, a.assign(timed=[5.0, 6.0]), {"exact": 1e-12}) == []
@@ -162,7 +147,9 @@ def test_a_column_is_another_as_a_whole(then, now, same):
 
 def test_a_condition_that_raises_becomes_a_row(toy):
     rows = run_condition(toy(shifts=(-1.0,)), {"shift": -1.0}, seed=0, device="cpu")
-    assert rows.to_dict("records") == [{"shift": -1.0, "failure": "ArithmeticError: negative shift"}]
+    [row] = rows.to_dict("records")
+    assert row["traceback"].startswith("Traceback")
+    assert row == {"shift": -1.0, "failure": "ArithmeticError: negative shift", "traceback": row["traceback"]}
 
 
 @pytest.mark.parametrize(
@@ -184,21 +171,6 @@ def test_a_record_that_is_none_of_its_place_is_refused_however_well_it_is_sealed
     head["checksums"]["record.json"] = intact.seal(head)
     path.write_text(json.dumps(head))
     with pytest.raises(RecordError, match=r"record toy/Toy/cpu (is that|has not).* derived record toy Toy --tier cpu"):
-        load(toy, "cpu")
-
-
-def test_rows_that_are_no_table_and_checksums_that_are_no_table_are_refused(toy, recorded):
-    place = save(recorded(toy))
-    whole = (place / "record.json").read_text()
-    (place / "rows.parquet").write_bytes(b"rows")
-    head = json.loads(whole)
-    head["checksums"]["rows.parquet"] = hashlib.sha256(b"rows").hexdigest()
-    head["checksums"]["record.json"] = intact.seal(head)
-    (place / "record.json").write_text(json.dumps(head))
-    with pytest.raises(RecordError, match=r"has not the fields of one .* derived record toy Toy --tier cpu"):
-        load(toy, "cpu")
-    (place / "record.json").write_text(json.dumps(json.loads(whole) | {"checksums": []}))
-    with pytest.raises(RecordError, match="edited"):
         load(toy, "cpu")
 
 

@@ -58,33 +58,6 @@ def test_the_hash_changes_with_an_imported_file_and_not_with_another(package):
     assert digest() != before
 
 
-def test_the_hash_sees_a_file_that_moves(package):
-    both = [package / "lab/b.py", package / "lab/c.py"]
-    before = sources.file_hash(both, package)
-    texts = [path.read_text() for path in both]
-    for path, text in zip(both, reversed(texts), strict=True):
-        path.write_text(text)
-    assert sources.file_hash(both, package) != before
-
-
-CODE = '''
-"""Words."""
-import os
-LEVEL = 1
-
-
-class Sizes:
-    """More words."""
-
-    num: int = 3
-
-
-def area(side: float) -> float:
-    """Even more."""
-    return LEVEL * side**2  # a comment
-'''
-
-
 def test_a_name_offered_lazily_leads_to_its_own_module_alone(package):
     table = "{'theory': ['g'], 'other.deep': ['h']}"
     (package / "papers/x/__init__.py").write_text(

@@ -9,23 +9,6 @@ from scipy import stats as scipy_stats
 from derived.lab import stats
 
 
-def coverage(level: float, centre: float, n: int, trials: int = 2000) -> float:
-    draws = np.random.default_rng(0).normal(0.0, 1.0, (trials, n))
-    estimates = [stats.mean(row, level) for row in draws]
-    return float(np.mean([estimate.low <= centre <= estimate.high for estimate in estimates]))
-
-
-@pytest.mark.parametrize("n", [2, 5, 30])
-def test_the_interval_of_a_mean_covers_at_its_level(n):
-    level, trials = 0.9, 2000
-    spread = np.sqrt(level * (1 - level) / trials)
-    assert abs(coverage(level, 0.0, n) - level) < 4 * spread
-
-
-def test_the_interval_of_a_mean_rejects_a_wrong_value():
-    assert coverage(0.999, 1.5, 30) < 0.05
-
-
 def test_the_mean_agrees_with_scipy():
     x = np.array([1.0, 2.0, 4.0, 8.0])
     ours, theirs = stats.mean(x), scipy_stats.ttest_1samp(x, 0).confidence_interval(stats.LEVEL)

@@ -90,23 +90,6 @@ def test_losses_are_those_before_each_step_and_a_network_alone_may_lack_the_axis
     assert losses.dtype == torch.float64
 
 
-def test_a_hook_of_the_optimiser_stands_between_gradient_and_step():
-    w = nn.Parameter(torch.tensor([3.0]))
-    optimiser = torch.optim.SGD([w])
-
-    def clip(*_) -> None:
-        w.grad.clamp_(max=0.5)
-
-    optimiser.register_step_pre_hook(clip)
-    train(lambda step: w**2, optimiser, steps=1, rate=lambda step: 1.0)
-    assert w.item() == 2.5
-
-
-def test_without_a_rule_every_weight_decays():
-    optimiser = adamw(Linear(), betas=BETAS, weight_decay=0.1)
-    assert [(len(group["params"]), group["weight_decay"]) for group in optimiser.param_groups] == [(2, 0.1)]
-
-
 @pytest.mark.parametrize("shape", [(R, ITEMS), (R, ITEMS, 3), (ITEMS,)])
 def test_cross_entropy_is_the_mean_of_minus_the_logarithm(shape):
     """A label per item, per token, or shared by the networks."""
@@ -125,18 +108,6 @@ def test_a_set_in_batches_is_the_set_at_once(sizes, tokens):
     loss, right = evaluate(zip(logits.split(sizes, dim=1), labels.split(sizes, dim=1), strict=True))
     torch.testing.assert_close(loss, mean_cross_entropy(logits, labels))
     torch.testing.assert_close(right, (logits.argmax(dim=-1) == labels).double().flatten(1).mean(dim=1))
-
-
-def test_forward_passes_of_an_evaluation_carry_no_gradient():
-    model, (x, labels) = Linear(), data()
-    seen = []
-
-    def batches():
-        seen.append(model(x))
-        yield seen[-1], labels
-
-    evaluate(batches())
-    assert not seen[0].requires_grad
 
 
 def test_nothing_to_train_or_to_evaluate_is_refused():

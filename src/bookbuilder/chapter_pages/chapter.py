@@ -78,7 +78,7 @@ def _show_parameters(notebook: NotebookNode) -> None:
 
 
 def static(notebook: Mapping[str, Any], slug: str) -> dict[str, Any]:
-    """Read the static facts of a chapter's card from the notebook's metadata; UserError names those that it lacks."""
+    """Read the static facts of a chapter's card from the notebook's metadata; UserError names missing ones."""
     facts = notebook["metadata"].get("derived") or {}
     missing = [name for name in FACTS if name not in facts]
     missing += [f"paper.{name}" for name in PAPER_FACTS if not facts.get("paper", {}).get(name)]

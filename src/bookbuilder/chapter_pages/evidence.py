@@ -1,4 +1,4 @@
-"""Writes the evidence of a chapter's claims: a page of its own, and links to it from checks, runs and figures.
+"""Writes the evidence of a chapter's claims: its page, and links to it from checks, runs and figures.
 
 Links go both ways and come from the same data.
 """

@@ -1,7 +1,7 @@
 """Writes explorers: Plotly figures that work without a kernel and without other hosts.
 
 An output with Plotly's mimetype becomes a placeholder of the right height that says in words what there is to see, and
-shows a picture of its first view where scripts are off. `_static/explorer.js` loads the figure, a script of its own,
+shows a picture of its first view where scripts are off. `_static/explorer.js` loads the figure, a separate script,
 and Plotly from the site itself once a placeholder comes into view, replaces Plotly's drawn sliders by the browser's
 own, keeps their places in the address, and follows the light or dark theme. With one slider its steps act as Plotly
 defines them; with several, the frame is shown whose name is the steps' values joined by "|". Where ``layout.meta`` has

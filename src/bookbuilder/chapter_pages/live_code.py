@@ -2,7 +2,7 @@
 
 `src/derived/papers/<slug>/reference.py` ends in a program under `if __name__ == "__main__":`, which begins with a
 comment: a sentence and a list of things to try. The page shows it, with what it printed and plotted when the book was
-built, at the end of the chapter's mechanism, and the lines before it beside it. `_static/try.js` runs both in the
+built, at the end of the section `The question`, and the lines before it beside it. `_static/try.js` runs both in the
 browser and draws what the program plots.
 """
 
@@ -21,7 +21,7 @@ from nbformat.v4 import new_markdown_cell
 from bookbuilder.chapter_pages import pages
 from bookbuilder.paths import UserError
 
-SECTIONS, HEADING = ("## Mechanism", "## The question"), "### Try it"
+SECTION, HEADING = "## The question", "### Try it"
 ASK = "Change a line of the program below and press *Run*. For example:"
 MAIN = '\nif __name__ == "__main__":\n'
 LIMIT = 60  # seconds
@@ -60,10 +60,9 @@ def add(root: Path, slug: str, notebook: NotebookNode) -> None:
         return
     sections = [(place, line) for place, cell in enumerate(notebook.cells) for line in _headings(cell)]
     lines = [line for _, line in sections]
-    wanted = next((section for section in SECTIONS if section in lines), None)
-    if wanted is None:
-        raise UserError(f"{slug}: reference.py needs the section {SECTIONS[0]!r} or {SECTIONS[1]!r} in the notebook")
-    places = [place for place, _ in sections[lines.index(wanted) + 1 :]] or [len(notebook.cells)]
+    if SECTION not in lines:
+        raise UserError(f"{slug}: reference.py needs the section {SECTION!r} in the notebook")
+    places = [place for place, _ in sections[lines.index(SECTION) + 1 :]] or [len(notebook.cells)]
     notebook.cells.insert(_split(notebook, places[0]), new_markdown_cell(_shown(slug, path)))
 
 

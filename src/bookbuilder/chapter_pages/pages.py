@@ -93,7 +93,7 @@ def headlines(rows: list[Row]) -> list[Row]:
 
 
 def _amending(claim_id: str, amendments: list[Row]) -> list[Row]:
-    """Find the rows that amend a claim, and those that amend these."""
+    """Find the rows that amend a claim, and their own amendments."""
     direct = [row for row in amendments if row["amends"] == claim_id]
     return [found for row in direct for found in (row, *_amending(row["id"], amendments))]
 

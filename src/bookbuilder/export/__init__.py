@@ -1,1 +1,1 @@
-"""Export the site: the book and its figures as PDF, and a server."""
+"""Export the site: the book and its figures as PDF."""

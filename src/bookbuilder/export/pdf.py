@@ -4,7 +4,7 @@ Proofs and tables of claims are open, explorers show their first view, formulas 
 to fit, and the solutions of a chapter come together at its end. A page is laid out at the width of the paper before it
 is printed, so what can be measured there is what the paper shows.
 
-Each page is printed by a process of its own, ``python -m bookbuilder.export.pdf PAGE FILE``: one that hangs is ended.
+A separate process prints each page, ``python -m bookbuilder.export.pdf PAGE FILE``, and is ended when it hangs.
 """
 
 import os
@@ -44,7 +44,7 @@ PREPARE = """async (wide) => {
     article.append(end);
   }
   for (const each of article.querySelectorAll(".toggle-hidden")) each.classList.remove("toggle-hidden");
-  for (const fold of article.querySelectorAll(".proof-fold, .solutions details")) fold.open = true;
+  for (const fold of article.querySelectorAll(".proof-fold, .solutions details, details.hide")) fold.open = true;
   for (const link of document.querySelectorAll("a[href]"))
     if (link.protocol === "file:" && link.pathname !== location.pathname) link.removeAttribute("href"); // not on paper
   await window.MathJax?.startup?.promise;

@@ -38,6 +38,7 @@ def fill(
         "<!-- status -->": pages.status(chapters),
         "<!-- decks -->": pages.raw(pages.html("decks.html", chapters=chapters)),
         "<!-- package -->": reference.page(root, named),
+        "<!-- races -->": reference.races(root, named),
     }
     for path in (stage / "book").glob("*.md"):
         lines = path.read_text("utf-8").splitlines()

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from bookbuilder import contents, yaml_io
 
 
 class Term(yaml_io.Shape):
-    """An entry of book/glossary.yml; a word of the book itself has no place in a chapter."""
+    """An entry of book/glossary.yml; ``at`` names statements as slug#label, and a word of the book itself has none."""
 
     term: str
     means: str
-    at: list[str] = Field(default_factory=list)
+    at: list[Annotated[str, StringConstraints(pattern="^[^#]+#[^#]+$")]] = Field(default_factory=list)
 
 
 def glossary(root: Path, slugs: Iterable[str]) -> str:
@@ -22,8 +23,8 @@ def glossary(root: Path, slugs: Iterable[str]) -> str:
     path, there, lines = root / "book/glossary.yml", set(slugs), []
     for one in sorted(yaml_io.read(path, list[Term]), key=lambda one: one.term.lower()):
         where = f"{path.name}: {one.term}"
-        found = [yaml_io.parted(at, where) for at in one.at]
-        contents.check_chapters(root, [slug for slug, _ in found], where)
+        found = [at.split("#") for at in one.at]
+        contents.check(contents.read(root).chapters, [slug for slug, _ in found], where)
         places = [label for slug, label in found if slug in there]
         if places or not found:
             refs = ", ".join(f"{{prf:ref}}`{label}`" for label in places)

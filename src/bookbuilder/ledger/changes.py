@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from bookbuilder import yaml_io
-from bookbuilder.paths import UserError
 
 FILE = "results/changes.yml"
 Words = Annotated[str, StringConstraints(min_length=1)]
@@ -37,24 +36,10 @@ class Change(yaml_io.Shape):
 def read(root: Path) -> dict[str, list[dict[str, str]]]:
     """The changes of each claim, oldest first; UserError for a file that has another shape."""
     found: dict[str, list[dict[str, str]]] = {}
-    for change in sorted(_all(root), key=lambda one: one.date):
+    for change in sorted(yaml_io.read(root / FILE, list[Change]), key=lambda one: one.date):
         for claim in change.claims:
             found.setdefault(claim, []).append(change.model_dump(mode="json", exclude={"claims"}))
     return found
-
-
-def _all(root: Path) -> list[Change]:
-    return yaml_io.read(root / FILE, list[Change]) if (root / FILE).is_file() else []
-
-
-def today(root: Path) -> datetime.date:
-    """The day, as the clock has it; UserError for a clock set back, by which a record would seem older than a change
-    that was made before it."""
-    day = datetime.datetime.now(datetime.UTC).date()
-    last = max(_all(root), key=lambda one: one.date, default=None)
-    if last and day < last.date:
-        raise UserError(f"the clock says {day}, and a change of {last.claims[0]} is of {last.date}: set the clock")
-    return day
 
 
 def hashes(changed: Iterable[dict[str, str]]) -> list[str]:

@@ -14,7 +14,7 @@ from derived.lab.findings import COLUMNS, interval
 
 Row = dict[str, Any]
 TERMS = ("statement", "criterion", "accept", "configuration")  # of which ``terms`` is the hash
-JUDGING = ("criterion", "accept", "unit")  # those that may not change in silence once a record was judged by them
+JUDGING = ("criterion", "accept", "unit")  # may not change silently once they have judged a record
 # What the committed ledger keeps of a row: nothing that differs between machines but the numbers themselves.
 COMMITTED = (
     *("id", "paper", "tier", "expected", "registered", "verdict", "value", "low", "high", "n", "device"),
@@ -31,8 +31,6 @@ def rows_of_last_build(repo: Repo) -> list[Row]:
         raise UserError(f"no findings of {', '.join(found)} yet: run `make site` first")
     if again := unfinished(repo):
         raise UserError(f"the last run did not end, so what is here is older; run it again: {again}")
-    for slug, rows in ran.items():
-        check_columns(slug, rows)
     return entered(repo, [{name: row[name] for name in COLUMNS} for rows in ran.values() for row in rows])
 
 
@@ -71,21 +69,11 @@ def check_acceptable(repo: Repo, rows: Sequence[Row]) -> None:
         if found and (found["seed"], found["tier"]) != OWN:
             raise UserError(
                 f"not accepted: {slug} last ran with seed {found['seed']} and tier {found['tier']}; "
-                f"the book's is seed 0 and tier ci: run: make site CHAPTERS={slug}"
+                f"the book's own run has seed 0 and the small size: run: make site CHAPTERS={slug}"
             )
     wrong = unexpected(rows)
     if wrong:
         raise UserError("\nderived: ".join(["not accepted", *wrong]))
-
-
-def check_columns(slug: str, rows: Sequence[Row]) -> None:
-    """Refuse findings written by an earlier edition of the laboratory."""
-    missing = [name for name in COLUMNS if any(name not in row for row in rows)]
-    if missing:
-        raise UserError(
-            f"{slug}: its findings are of an earlier edition (their rows lack {', '.join(missing)}); "
-            f"run: make site CHAPTERS={slug}"
-        )
 
 
 def key(row: Row) -> tuple[str, str, str]:
@@ -134,7 +122,7 @@ def foreign(repo: Repo, slugs: Sequence[str]) -> list[str]:
     rows = committed(repo)
     owners = {slug: {row["id"]: row["paper"] for row in rows if row["paper"] != slug} for slug in slugs}
     return [
-        f"{slug}: {id} is a claim of {owners[slug][id]}; a chapter's ids begin with letters of its own"
+        f"{slug}: {id} is a claim of {owners[slug][id]}; the ids of a chapter begin with letters that no other has"
         for slug in slugs
         for id in claim_ids.ids(repo.root, slug)
         if id in owners[slug]
@@ -170,7 +158,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def unexplained(committed: Sequence[Row], rows: Sequence[Row]) -> list[str]:
-    """One line per row whose terms differ from those that it was registered with before its first run, and per recorded
+    """One line per row whose terms changed between its registration and its first run, and per recorded
     row whose criterion, range or unit changed without a new entry of results/changes.yml, to which one only adds."""
     before = {key(row): row for row in committed if row.get("terms")}
     lines = []
@@ -271,8 +259,8 @@ def departures(repo: Repo, committed: Sequence[Row], rows: Sequence[Row]) -> lis
     own = [slug for slug in chapters if found[slug] and (found[slug]["seed"], found[slug]["tier"]) == OWN]
     known = [row for row in committed if row["verdict"] is not None]
     looked_at = [row for row in known if row["paper"] in own or row["paper"] not in chapters]
-    told = ((_label(row), _departed(row, now.get(key(row)))) for row in looked_at)
-    return [f"{label}: {said}" for label, lines in told for said in lines]
+    departed = ((_label(row), _departed(row, now.get(key(row)))) for row in looked_at)
+    return [f"{label}: {line}" for label, lines in departed for line in lines]
 
 
 def _departed(ours: Row, yours: Row | None) -> list[str]:
@@ -302,10 +290,3 @@ def _same_numbers(a: Row, b: Row) -> bool:
 
 def _counted(row: Row) -> str:
     return f"{_number(row)}, n = {row['n']}"
-
-
-def totals(rows: Sequence[Row]) -> dict[str, int]:
-    """Count the claims (headline rows) of each verdict."""
-    verdicts = ("holds", "fails", "refuted", "undecided", "reported", "not run")
-    headlines = [row["verdict"] for row in rows if row["headline"]]
-    return {verdict: headlines.count(verdict) for verdict in verdicts}

@@ -25,9 +25,9 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from bookbuilder.ledger import changes, workers
+from bookbuilder.ledger import workers
 from bookbuilder.paths import Repo, UserError, write_whole
-from derived.lab.experiment import Experiment, run_experiment
+from derived.lab.experiment import Experiment, run_condition, run_experiment
 from derived.lab.record import Record, RecordError, read, remake, save, slot, sweep, versions
 from derived.lab.sources import PACKAGE_ROOT, file_hash, source_files
 from derived.lab.study import absence, judged_by
@@ -76,23 +76,17 @@ def claims_of(paper: str) -> ModuleType:
         raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from None
 
 
-def _all_experiments(paper: str) -> dict[str, type[Experiment]]:
-    return {experiment.__name__: experiment for experiment in claims_of(paper).EXPERIMENTS}
-
-
 def choose(paper: str, names: Sequence[str], tier: str) -> list[type[Experiment]]:
     """Choose the named experiments, or all of the paper's that have the tier."""
-    known = _all_experiments(paper)
+    known = {experiment.__name__: experiment for experiment in claims_of(paper).EXPERIMENTS}
     for name in names:
         if name not in known:
             raise UserError(f"{paper} has no experiment {name!r}; it has {', '.join(known)}")
         if tier not in known[name].tiers:
             raise UserError(f"{name} is not offered at tier {tier}; it has {', '.join(known[name].tiers)}")
     chosen = [known[name] for name in names] or [one for one in known.values() if tier in one.tiers]
-    if tier == "ci":
-        raise UserError("tier ci runs in every build and has no records; give --tier cpu or gpu")
     if not chosen:
-        raise UserError(f"{paper} has nothing at tier {tier}: its claims of that cost do not exist")
+        raise UserError(f"{paper} has no experiment at tier {tier}")
     return chosen
 
 
@@ -105,7 +99,7 @@ def history(repo: Repo, experiment: type[Experiment], uncommitted: bool) -> dict
     try:
         commit, top = _git(repo, "rev-parse", "HEAD").strip(), _git(repo, "rev-parse", "--show-toplevel").strip()
         if Path(top).resolve() != repo.root.resolve():
-            raise GitError(f"{repo.root} is no repository of its own: it lies in {top}")
+            raise GitError(f"{repo.root} is no repository: it lies in {top}")
         files = [str(path) for path in source_files(experiment.__module__)]
         changed = _git(repo, "diff", "--name-only", "HEAD", "--", *files).split()
         changed += _git(repo, "ls-files", "--others", "--", *files).split()
@@ -165,7 +159,6 @@ def record(
     TimeIsOver once it took ``seconds``; the same call goes on where it was.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    changes.today(repo.root)  # of a clock set back the rows would be older than what was written before them
     sweep(paper)
     chosen = choose(paper, names, tier)
     for experiment in chosen:
@@ -173,14 +166,17 @@ def record(
         if absent := absence(experiment):
             raise UserError(f"{paper}/{experiment.__name__}: what it needs is {absent}")
         history(repo, experiment, uncommitted)
-    here = "" if scheduler else machine(device)[0]
+    here = "" if scheduler else workers.machine(device)[0]
     with workers.workers(jobs or _processes(here), scheduler) as executor:
-        kind, device_name = executor.submit(workers.machine, device).result() if scheduler else machine(device)
+        kind, device_name = executor.submit(workers.machine, device).result() if scheduler else workers.machine(device)
         for experiment in chosen:
             commit = history(repo, experiment, uncommitted)  # once more: the experiment before it may take hours
             drafts = drafts_of(repo, experiment, tier, seed, kind)
-            with _told_if_killed(experiment.__name__, "finished conditions are kept"):
+            try:
                 fresh = _record_one(experiment, tier, seed, kind, device_name, executor, drafts, commit, end)
+            except BrokenProcessPool:
+                name = experiment.__name__
+                raise UserError(f"{name}: a worker was killed (out of memory?); finished conditions are kept") from None
             settle(fresh)
             shutil.rmtree(drafts, ignore_errors=True)
 
@@ -251,14 +247,6 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def machine(device: str) -> tuple[str, str]:
-    """Find the kind of a device of this machine, and its name; UserError if it is not there."""
-    try:
-        return workers.machine(device)
-    except ValueError as error:
-        raise UserError(str(error)) from None
-
-
 def _record_one(
     experiment: type[Experiment],
     tier: str,
@@ -298,7 +286,7 @@ def _left(end: float | None) -> float | None:
 
 
 def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor, end: float | None) -> pd.DataFrame:
-    """Make the rows at tier ci that later decide whether the record is stale; none without such a tier."""
+    """Make the rows of the small size (ci) that later decide whether the record is stale; none without such a size."""
     if "ci" not in experiment.tiers:
         return pd.DataFrame()
     future = executor.submit(measured, run_experiment, experiment.at("ci"), seed=seed, device="cpu")
@@ -309,7 +297,7 @@ def _ci_rows(experiment: type[Experiment], seed: int, executor: Executor, end: f
     if "failure" in rows:
         failures = rows["failure"].dropna()
         name = f"{experiment.paper()}/{experiment.__name__}"
-        raise UserError(f"{name} at tier ci: {len(failures)} conditions failed ({failures.iloc[0]})")
+        raise UserError(f"{name} at the small size (ci): {len(failures)} conditions failed ({failures.iloc[0]})")
     return rows
 
 
@@ -320,7 +308,7 @@ def _conditions(
     conditions = list(sized.conditions())
     results = {index: found for index in range(len(conditions)) if (found := kept(drafts / f"{index}.parquet"))}
     futures: dict[Any, int] = {
-        executor.submit(measured, workers.attempted, sized, condition, seed, device): index
+        executor.submit(measured, run_condition, sized, condition, seed, device): index
         for index, condition in enumerate(conditions)
         if index not in results
     }
@@ -337,12 +325,3 @@ def _conditions(
             raise TimeIsOver from None
         raise
     return [results[index] for index in sorted(results)]
-
-
-@contextlib.contextmanager
-def _told_if_killed(name: str, left: str):
-    """Turn the death of a worker into one clear line that names what is left of its work."""
-    try:
-        yield
-    except BrokenProcessPool:
-        raise UserError(f"{name}: a worker was killed (out of memory?); {left}") from None

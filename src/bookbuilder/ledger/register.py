@@ -1,10 +1,11 @@
 """The verdict that is expected of a claim, entered in results/ledger.json before its first run."""
 
+import datetime
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from bookbuilder.ledger import changes, ledger
+from bookbuilder.ledger import ledger
 from bookbuilder.ledger.recording import claims_of
 from bookbuilder.notebook import notebook_claims
 from bookbuilder.paths import Repo, UserError, write_whole
@@ -65,7 +66,7 @@ def _new(repo: Repo, claim: Claim, paper: str, tier: str, verdict: str) -> dict[
     )
     if claim.id not in facts:
         raise UserError(f"no check cell of {paper} can decide {claim.id} yet: run: make site CHAPTERS={paper}")
-    today = changes.today(repo.root).isoformat()
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
     row = {"id": claim.id, "paper": paper, "tier": tier, "expected": verdict, "registered": today, "changed": []}
     fixed = {name: facts[claim.id][name] for name in (*ledger.TERMS, "terms")}
     fixed["unit"] = facts[claim.id].get("unit", claim.unit)

@@ -1,24 +1,26 @@
 """Makes the tables that the command line prints: chapters that ran, rows of the ledger."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.table import Table
 
-from bookbuilder.ledger import ledger
 from bookbuilder.run.driver import Outcome
 from derived.lab.findings import interval
 
 
 def of_chapters(outcomes: Sequence[Outcome]) -> Table:
     """Count the verdicts of each chapter that ran."""
-    table = _table("chapter", "seconds", "hold", "fail", "refuted", "undecided", "reported", "not run")
+    verdicts = ("holds", "fails", "refuted", "undecided", "reported", "not run")
+    table = _table("chapter", "seconds", "hold", "fail", *verdicts[2:])
     for outcome in outcomes:
         if outcome.findings is None:
             table.add_row(outcome.slug, "failed")
             continue
         seconds = f"{outcome.findings['seconds']:.1f}{' (cached)' if outcome.cached else ''}"
-        table.add_row(outcome.slug, seconds, *map(str, ledger.totals(outcome.findings["rows"]).values()))
+        counts = Counter(row["verdict"] for row in outcome.findings["rows"] if row["headline"])
+        table.add_row(outcome.slug, seconds, *(str(counts[verdict]) for verdict in verdicts))
     return table
 
 

@@ -3,7 +3,7 @@
 A worker that dies loses the condition that it had: Dask gives it to another one. Workers that have the resource GPU
 (``dask worker ADDRESS --nthreads 1 --resources GPU=1``) do one condition a card, and workers without it do none.
 A worker whose files of ``derived`` or whose libraries differ from those here is refused before it runs anything, also
-one that joins later.
+one that joins later, and one that may have loaded these files before they changed.
 """
 
 import contextlib
@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -24,13 +23,12 @@ import torch
 
 from bookbuilder.paths import UserError, exit_with_parent, processor
 from bookbuilder.run.driver import ONE_THREAD
-from derived.lab.experiment import Experiment, resolve_device, run_condition
+from derived.lab.experiment import resolve_device
 from derived.lab.record import versions
 from derived.lab.sources import PACKAGE_ROOT
 
 PATIENCE = 30  # seconds in which a scheduler must answer, and have a worker
 MATTER = ("python", "torch", "numpy", "scipy", "pandas")  # libraries that must be alike where conditions run
-ATTEMPTS = 3  # of a condition before it is a failed row
 
 
 def workers(jobs: int, scheduler: str) -> contextlib.AbstractContextManager[Executor]:
@@ -45,7 +43,7 @@ def _cluster(scheduler: str) -> Iterator[Executor]:
     except ModuleNotFoundError:
         raise UserError("a cluster needs the extra: pip install 'transformers-derived[cluster]'") from None
     for name in ("distributed", "distributed.client", "distributed.core"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is told in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # UserError says in one line what goes wrong
     try:
         client = Client(scheduler, timeout=PATIENCE)
     except (OSError, ValueError) as error:
@@ -84,9 +82,9 @@ def _alike(client: Any) -> Iterator[None]:
             import os
             import sys
 
-            if not (fault := self.fault()):
+            if not (fault := self.fault() or self.loaded(worker)):
                 return
-            words = f"the worker {worker.address} has {fault}"
+            words = f"the worker {worker.address} {fault}"
             if worker.address in known:
                 raise RuntimeError(words)
             print(words, file=sys.stderr, flush=True)
@@ -102,27 +100,34 @@ def _alike(client: Any) -> Iterator[None]:
             files, libraries = wanted
             spec = importlib.util.find_spec("derived")
             if spec is None:
-                return "no package derived"
+                return "has no package derived"
             [root] = spec.submodule_search_locations
             for name in {*files, *(str(path.relative_to(root)) for path in pathlib.Path(root).rglob("*.py"))}:
                 path = pathlib.Path(root, name)
                 here = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
                 if here != files.get(name):
-                    return f"another derived/{name}"
+                    return f"has another derived/{name}"
             for name, version in libraries.items():
                 try:
                     found = platform.python_version() if name == "python" else importlib.metadata.version(name)
                 except importlib.metadata.PackageNotFoundError:
                     found = "of no version"
                 if found != version:
-                    return f"{name} {found}, and here is {version}"
+                    return f"has {name} {found}, and here is {version}"
             return ""
+
+        def loaded(self, worker: Any) -> str:
+            """Compare with the files of an earlier recording, whose modules the worker still holds in memory."""
+            files, _ = wanted
+            before = vars(worker).setdefault("files_of_derived", files)
+            changed = [name for name in {**before, **files} if before.get(name) != files.get(name)]
+            return f"loaded derived/{changed[0]} before it changed" if changed else ""
 
     try:
         try:
             client.register_plugin(Alike())
         except RuntimeError as error:
-            cure = "give it this checkout and its environment, or stop it"
+            cure = "give it this checkout and its environment, or start it again"
             raise UserError(f"{error}; nothing was run or saved: {cure}") from None
         yield
     finally:
@@ -153,30 +158,14 @@ def _pool(jobs: int) -> Iterator[Executor]:
 
 
 def machine(device: str) -> tuple[str, str]:
-    """Find the kind of a device where this runs, and its name."""
-    place = resolve_device(device)
+    """Find the kind of a device where this runs, and its name; UserError if it is not there."""
+    try:
+        place = resolve_device(device)
+    except ValueError as error:
+        raise UserError(str(error)) from None
     if place.type == "cuda":
         return "cuda", torch.cuda.get_device_name(place)
     return "cpu", f"{processor()}, one core per condition"
-
-
-def attempted(experiment: Experiment, condition: Mapping[str, Any], seed: int, device: str) -> pd.DataFrame:
-    """Run one condition; after three attempts that raised, return one row with the failure and its traceback."""
-    told: list[str] = []
-
-    def run(*args: Any, **kwargs: Any) -> pd.DataFrame:
-        try:
-            return experiment.run(*args, **kwargs)
-        except Exception:
-            told.append(traceback.format_exc())
-            raise
-
-    for _ in range(ATTEMPTS):
-        told.clear()
-        rows = run_condition(SimpleNamespace(run=run, dtype=experiment.dtype), condition, seed, device)
-        if not told:
-            return rows
-    return rows.assign(traceback=told[0])
 
 
 def result_of(future: Future, condition: Mapping[str, Any]) -> tuple[pd.DataFrame, float, float]:

@@ -10,16 +10,10 @@ QUOTED = re.compile(rf"""\(\s*[*(f\s]*["']{ID.pattern}""")  # as the first argum
 
 
 def ids(root: Path, slug: str, judged: bool = False) -> list[str]:
-    """The ids of the claims that a chapter's sources state, but for those that a loop makes; with ``judged`` those that
-    can be run alone."""
+    """The ids of the claims that a chapter's sources state, without ids that a loop makes; with ``judged`` only those
+    of claims that can be run."""
     found = ((call, unseen) for tree in _trees(root, slug) for call, unseen in _stated(tree))
     return [*dict.fromkeys(_id(call) for call, unseen in found if not (judged and unseen))]
-
-
-def bare(root: Path, slug: str) -> list[str]:
-    """Those that say themselves neither on which proof they rest nor, with ``unseen``, why they cannot be run."""
-    found = (call for tree in _trees(root, slug) for call, unseen in _stated(tree) if not unseen)
-    return [*dict.fromkeys(_id(call) for call in found if not any(each.arg == "proof" for each in call.keywords))]
 
 
 def _trees(root: Path, slug: str) -> Iterator[ast.Module]:

@@ -135,16 +135,9 @@ def _runs(tree: ast.AST) -> tuple[str, ...]:
 
 
 def _found(tree: ast.AST) -> Iterator[str]:
-    """Find the experiments of ``run(Experiment)``, ``run(room.Experiment)``, and ``for each in (A, B): run(each)``."""
-    loops = {
-        node.target.id: node.iter.elts
-        for node in ast.walk(tree)
-        if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Tuple)
-    }
+    """Find the experiments of ``run(Experiment)`` and ``run(topic.Experiment)``."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name(id="run"), args=[ast.Name(id=name)]) if name in loops:
-                yield from (each.attr if isinstance(each, ast.Attribute) else each.id for each in loops[name])
             case ast.Call(func=ast.Name(id="run"), args=[ast.Name(id=name) | ast.Attribute(attr=name)]):
                 yield name
 

@@ -26,7 +26,7 @@ def faults(root: Path, slug: str, notebook: dict[str, Any]) -> list[str]:
     """One line per fault of a strict chapter's source notebook."""
     if not is_strict(notebook):
         return []
-    found = [*_sections(notebook), *_opening(notebook), *_facts(notebook), *_cells(notebook), *_figures(notebook)]
+    found = [*_sections(notebook), *_opening(notebook), *_cells(notebook), *_figures(notebook)]
     return [f"{slug}: {fault}" for fault in found + _statements(root, slug, notebook)]
 
 
@@ -46,11 +46,6 @@ def _opening(notebook: dict[str, Any]) -> list[str]:
     before = itertools.takewhile(lambda cell: not sections(cell), notebook["cells"])
     shown = [cell for cell in before if "opening" in cell["metadata"].get("tags", [])]
     return [] if len(shown) == 1 else [f"{len(shown)} cells before its first section are tagged opening; one is wanted"]
-
-
-def _facts(notebook: dict[str, Any]) -> list[str]:
-    known = notebook["metadata"]["derived"]
-    return ["its minutes are computed: take minutes_to_read from its metadata"] if "minutes_to_read" in known else []
 
 
 def _cells(notebook: dict[str, Any]) -> list[str]:

@@ -152,7 +152,7 @@ def _statement(stated: Sequence[Statement], places: set[int]) -> Statement:
     if len(found) != 1:
         names = ", ".join(each.name for each in found)
         raise ValueError(
-            f"its cell checks {names}; give each a check cell of its own"
+            f"its cell checks {names}; give each its own check cell"
             if found
             else "its cell is the check cell of no statement; name one in the cell's metadata, "
             'derived: {"checks": ["label"]}'
@@ -168,7 +168,7 @@ def _behind(cells: Sequence[Mapping[str, Any]], place: int) -> list[str]:
     wanted, found = _wanted(_statements(_normal(_source(cells[place])))), []
     for each in reversed(earlier):
         if each.gives & wanted:
-            wanted = wanted - each.anew | each.reads
+            wanted = wanted - each.resets | each.reads
             found.append(each.code)
     return found[::-1]
 
@@ -179,7 +179,7 @@ class _Line(NamedTuple):
     code: str
     reads: set[str]
     gives: set[str]
-    anew: set[str]
+    resets: set[str]
 
 
 @functools.cache
@@ -249,7 +249,7 @@ def _wanted(lines: Sequence[_Line]) -> set[str]:
     """The names that must be there before the first of these statements."""
     wanted: set[str] = set()
     for each in reversed(lines):
-        wanted = wanted - each.anew | each.reads
+        wanted = wanted - each.resets | each.reads
     return wanted
 
 

@@ -2,7 +2,7 @@
 
 word     of prose, in text and in boxes
 inline   a formula within a line
-display  a formula on lines of its own
+display  a formula on separate lines
 proof    to go over a proof once more, beyond its words and formulas
 code     a line of a code cell that the page shows
 

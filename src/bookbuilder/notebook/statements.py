@@ -161,8 +161,7 @@ def texts(root: Path, slug: str, wanted: Set[Defined]) -> dict[Defined, str]:
 
 def _tests(root: Path, slug: str) -> Iterator[tuple[Defined, str]]:
     """Yield a paper's tests with their source and the comments above."""
-    files = sorted({*root.glob(f"tests/papers/test_{slug}*.py"), *root.glob(f"tests/papers/{slug}/test_*.py")})
-    for path in files:
+    for path in sorted(root.glob(f"tests/papers/{slug}/test_*.py")):
         for name, line, text in _cut(path.read_text("utf-8")):
             yield Defined(str(path.relative_to(root)), name, line), text
 

@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from bookbuilder.notebook import form, notebook_claims
-from bookbuilder.paths import Repo, UserError, cell_name, has_cuda, processor, write_whole
+from bookbuilder.paths import Repo, UserError, cell_name, end_children, has_cuda, processor, write_whole
 from bookbuilder.run.guard import source_faults
 from derived.lab import intact
 from derived.lab.findings import COLUMNS
@@ -35,7 +35,7 @@ LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may 
 ONE_THREAD = {
     name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 }
-# What a user has set up for Python, notebooks and figures of their own stays out of the book's.
+# Personal settings of Python, notebooks and figures stay out of the book's chapters.
 PERSONAL = ("PYTHON", "IPYTHON", "MATPLOTLIBRC", "MPLBACKEND")
 BUILDER = (
     "run/worker.py",
@@ -43,8 +43,7 @@ BUILDER = (
     "notebook/notebook_claims.py",
     "notebook/statements.py",
 )  # findings pass these
-NUMBERS = (float, int, type(None))  # of a row of the ledger
-TELL_EVERY = 60  # seconds between two lines about a chapter that is running
+REPORT_EVERY = 60  # seconds between two progress lines of a chapter
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,8 @@ def cells_code(slug: str, notebook: dict[str, Any]) -> str:
     return "\n".join(code)
 
 
-def told(repo: Repo, slug: str, notebook: dict[str, Any]) -> list[str]:
-    """One line per fault of a notebook's source, which is told before anything runs."""
+def faults_of(repo: Repo, slug: str, notebook: dict[str, Any]) -> list[str]:
+    """One line per fault of a notebook's source; they are printed before anything runs."""
     found = [f"{slug}: {fault}" for fault in source_faults(notebook) + notebook_claims.faults(notebook)]
     return found + form.faults(repo.root, slug, notebook)
 
@@ -135,7 +134,7 @@ def _keys(repo: Repo, slugs: Sequence[str], parameters: dict[str, Any], known: S
     keys, faults = {}, [*known]
     for slug in slugs:
         try:
-            faults += told(repo, slug, read_notebook(repo, slug)) + _damaged(repo, slug)
+            faults += faults_of(repo, slug, read_notebook(repo, slug)) + _damaged(repo, slug)
             keys[slug] = chapter_key(repo, slug, parameters)
         except UserError as error:
             faults.append(str(error))
@@ -161,13 +160,10 @@ def read_notebook(repo: Repo, slug: str) -> dict[str, Any]:
         raise UserError(f"{slug}: notebooks/{slug}.ipynb is not there") from None
     except ValueError as error:
         raise UserError(f"{slug}: notebooks/{slug}.ipynb is not valid JSON ({error})") from None
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no list of cells")
-    if not isinstance(notebook.get("metadata"), dict):
-        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it has no metadata")
-    for number, cell in enumerate(notebook["cells"], 1):
-        if not isinstance(cell, dict) or not {"cell_type", "metadata", "source"} <= set(cell):
-            raise UserError(f"{slug}: notebooks/{slug}.ipynb: cell {number} lacks cell_type, metadata or source")
+    cells = notebook.get("cells") if isinstance(notebook, dict) and isinstance(notebook.get("metadata"), dict) else None
+    parts = {"cell_type", "metadata", "source"}
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) and parts <= {*cell} for cell in cells):
+        raise UserError(f"{slug}: notebooks/{slug}.ipynb is no notebook: it lacks metadata, cells, or a part of a cell")
     return notebook
 
 
@@ -183,25 +179,9 @@ def read_findings(repo: Repo, slug: str) -> dict[str, Any] | None:
     return findings if whole else None
 
 
-def _own(repo: Repo, slug: str, key: str, last: dict[str, Any], seed: int) -> dict[str, Any] | None:
-    """Set the book's own run aside while another seed takes its place; find it again, without a run, if asked for."""
-    aside, files = repo.build / "aside" / slug, (repo.executed(slug), repo.findings(slug))
-    if last["seed"] == 0 != seed:
-        aside.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            shutil.copyfile(file, aside / file.name)
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none there, or damaged: it runs
-        if last["seed"] != 0 == seed and json.loads((aside / files[1].name).read_text("utf-8"))["key"] == key:
-            for file in files:  # the findings last, as a run writes them
-                write_whole(file, (aside / file.name).read_text("utf-8"))
-            return read_findings(repo, slug)
-    return None
-
-
 def _are_rows(rows: list[dict[str, Any]]) -> bool:
-    """Whether there are rows of a ledger, with all their columns, and numbers where numbers belong."""
-    numbers = [row[name] for row in rows for name in ("value", "low", "high", "n")]
-    return bool(rows) and all(row.keys() >= {*COLUMNS} for row in rows) and {*map(type, numbers)} <= {*NUMBERS}
+    """Whether there are rows of a ledger, with all their columns."""
+    return bool(rows) and all(row.keys() >= {*COLUMNS} for row in rows)
 
 
 def _device_name(kind: str) -> str:
@@ -230,7 +210,7 @@ class _Running:
     partial: Path
     started: float
     limit: float
-    told: float = 0.0  # seconds after the start of the last line about it
+    reported: float = 0.0  # seconds from the start to its last progress line
 
     def finished(self) -> bool:
         if self.process.poll() is not None:
@@ -243,10 +223,8 @@ class _Running:
     def kill(self) -> None:
         """Stop the worker and its kernel."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            parent = psutil.Process(self.process.pid)
-            for process in [*parent.children(recursive=True), parent]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+            end_children(self.process.pid)
+        self.process.kill()
         self.process.wait()
 
     def error(self) -> str | None:
@@ -255,17 +233,17 @@ class _Running:
             return None
         if time.monotonic() - self.started >= self.limit:
             return f"stopped at its limit of {self.limit:.0f} s, in {running_cell(self.partial)}"
-        told, log = (self.partial.with_name(name) for name in ("error", "log"))
-        if told.exists():
-            return told.read_text("utf-8")
+        error, log = (self.partial.with_name(name) for name in ("error", "log"))
+        if error.exists():
+            return error.read_text("utf-8")
         last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
         return f"its process ended with code {self.process.returncode}: {last[0][:200]}"
 
-    def tell(self) -> None:
-        """Print a line about a chapter that takes long."""
+    def report(self) -> None:
+        """Print a progress line of a chapter that takes long."""
         elapsed = time.monotonic() - self.started
-        if elapsed >= self.told + TELL_EVERY:
-            self.told = elapsed
+        if elapsed >= self.reported + REPORT_EVERY:
+            self.reported = elapsed
             print(f"{self.slug}: {elapsed:.0f} s so far, in {running_cell(self.partial)}", flush=True)
 
 
@@ -319,8 +297,6 @@ def run_chapters(
     waiting: list[dict[str, Any]] = []
     for slug, key in _keys(repo, slugs, parameters, faults).items():
         findings = read_findings(repo, slug)
-        if findings and findings["key"] != key:
-            findings = _own(repo, slug, key, findings, parameters["seed"]) or findings
         if findings and findings["key"] == key:
             outcomes[slug] = Outcome(slug, findings, cached=True)
             continue
@@ -336,7 +312,7 @@ def run_chapters(
                 running.append(_start(waiting.pop(0), limit))
             time.sleep(0.05)
             for chapter in running:
-                chapter.tell()
+                chapter.report()
             for chapter in [chapter for chapter in running if chapter.finished()]:
                 running.remove(chapter)
                 error = chapter.error()

@@ -15,10 +15,6 @@ from bookbuilder.paths import cell_name
 
 _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,}|:{3,})(?P<words>.*)$")
 _SOLUTION = re.compile(r"^\s*[`:~]{3,}\{solution(?:-start)?\}", re.M)
-_CODE = re.compile(
-    r"^ {0,3}(`{3,}|~{3,})(?!\{(?!code|raw|math|mermaid)).*?^ {0,3}\1[`~]*[ \t]*$|`[^`\n]*`", re.S | re.M
-)
-_FORMULA = re.compile(r"\$\$.+?\$\$|(?<![\\$])\$(?!\$)[^$]+\$", re.S)
 _LABEL = re.compile(r"^\s*:label:\s*(\S+)", re.M)
 _MOST = 2_000_000  # letters of one output: a whole page weighs less than 2 MB
 
@@ -30,7 +26,7 @@ def source_faults(notebook: Mapping[str, Any]) -> list[str]:
         if cell["cell_type"] != "markdown":
             continue
         text, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
-        found = [*_unclosed(text), *_unbalanced(text)]
+        found = [*_unclosed(text)]
         if _SOLUTION.search(text) and "solution" not in tags:
             found.append("a {solution} outside of a cell with the tag `solution` stays in the students' notebook")
         faults += [f"{cell_name(number, text)}: {one}" for one in found]
@@ -58,14 +54,6 @@ def _unclosed(text: str) -> Iterator[str]:
         yield f"line {number}: {mark} is opened and not closed"
     if display:
         yield f"line {display}: $$ is opened and not closed"
-
-
-def _unbalanced(text: str) -> Iterator[str]:
-    """Find formulas of a Markdown cell whose braces do not balance."""
-    for formula in _FORMULA.findall(_CODE.sub("", text)):
-        bare = re.sub(r"\\.", "", formula)
-        if bare.count("{") != bare.count("}"):
-            yield f"{' '.join(formula.split())} opens {bare.count('{')} braces and closes {bare.count('}')}"
 
 
 def labels(notebook: Mapping[str, Any]) -> set[str]:

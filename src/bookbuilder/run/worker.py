@@ -1,7 +1,8 @@
-"""Executes one chapter with papermill, in a process of its own: ``python -m bookbuilder.run.worker JOB``.
+"""Executes one chapter with papermill, in a separate process: ``python -m bookbuilder.run.worker JOB``.
 
-JOB is the JSON of a job (see ``run.py``). The executed notebook and the findings are written whole, the findings last;
-a chapter that does not run leaves one line in the file ``error`` beside its half executed notebook, and exit code 1.
+JOB is the JSON of a job (see ``driver.py``). The executed notebook and the findings are written whole, the findings
+last; a chapter that does not run leaves one line in the file ``error`` beside its half executed notebook, and exit
+code 1.
 """
 
 import contextlib
@@ -115,7 +116,7 @@ def take_findings(notebook: nbformat.NotebookNode) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    """The versions of this process; those that the kernel says in its findings replace them."""
+    """The versions of this process; the kernel's own, in its findings, replace them."""
     from importlib.metadata import version
 
     names = ("torch", "numpy", "scipy", "pandas", "matplotlib", "papermill", "jupyter-book")

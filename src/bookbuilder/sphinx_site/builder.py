@@ -1,14 +1,13 @@
 """Runs Jupyter Book on the stage, and says in one line each what was wrong: page, place and cause."""
 
-import contextlib
-import gc
 import itertools
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+
+from bookbuilder.paths import UserError
 
 # The trees of a book are millions of nodes that live until their process ends: looking for garbage among them again and
 # again takes two fifths of its time, and finds next to none.
@@ -23,22 +22,6 @@ main()
 LIMIT = 1800  # seconds that a site may take
 
 
-class RenderError(Exception):
-    """The site could not be built; one line per cause."""
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Pause garbage collection while trees of pages are read and written."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def build_html(root: Path, staged: Path, output: Path) -> Path:
     """Run Jupyter Book on the stage; return the folder of pages, or raise with every warning as one line."""
     command = [sys.executable, "-P", "-c", JUPYTER_BOOK, str(os.getpid()), "build", str(staged)]
@@ -48,10 +31,10 @@ def build_html(root: Path, staged: Path, output: Path) -> Path:
     try:
         done = subprocess.run(command, cwd=root, timeout=LIMIT, **said)
     except subprocess.TimeoutExpired:
-        raise RenderError(f"the site builder was stopped at its limit of {LIMIT} s") from None
+        raise UserError(f"the site builder was stopped at its limit of {LIMIT} s") from None
     problems = read_warnings(done.stderr, staged)
     if done.returncode or problems:
-        raise RenderError("\n".join(problems or [_last_words(done.stdout + done.stderr)]))
+        raise UserError("\n".join(problems or [_last_words(done.stdout + done.stderr)]))
     return output / "_build/html"
 
 

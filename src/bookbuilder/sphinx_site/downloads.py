@@ -19,9 +19,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from bookbuilder.chapter_pages.plain import PARSER, Known, plain
+from bookbuilder.chapter_pages.plain import Known, plain
 from bookbuilder.ledger.ledger import committed
-from bookbuilder.paths import Repo
+from bookbuilder.paths import Repo, UserError
 from bookbuilder.teach.homework import homework, is_solution
 
 PUBLIC = {"whole": "{}.ipynb", "student": "{}-student.ipynb", "homework": "{}-homework.ipynb"}
@@ -29,10 +29,6 @@ ZIPPED = {"whole": "{}.zip", "student": "{}-student.zip"}  # homework needs no r
 BRANCH = "downloads"  # of the repository: the workflow puts this folder there, and Colab opens its notebooks
 DATE = (1980, 1, 1, 0, 0, 0)  # of each file of a zip, so that equal files make equal zips
 INSTALL = "pip install -e ."  # what the first code cell of every source notebook says
-
-
-class BuildError(Exception):
-    """A file that the site needs could not be made; one line."""
 
 
 def build_wheel(root: Path, into: Path) -> Path:
@@ -43,7 +39,7 @@ def build_wheel(root: Path, into: Path) -> Path:
     wheels = list(into.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         last = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise BuildError(f"the package's wheel could not be built: {last[-1].strip()}")
+        raise UserError(f"the package's wheel could not be built: {last[-1].strip()}")
     return wheels[0]
 
 
@@ -71,23 +67,10 @@ def clean(notebook: NotebookNode, command: str) -> NotebookNode:
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """Remove the cells tagged ``solution``, keeping text that follows a solution's box in its cell."""
+    """Remove the cells tagged ``solution``."""
     copy = nbformat.from_dict(notebook)
-    copy.cells = [cell for cell in map(_for_students, copy.cells) if cell is not None]
+    copy.cells = [cell for cell in copy.cells if not is_solution(cell)]
     return copy
-
-
-def _for_students(cell: NotebookNode) -> NotebookNode | None:
-    if not is_solution(cell):
-        return cell
-    tokens = PARSER.parse(cell.source) if cell.cell_type == "markdown" else []
-    ends = [token.map[1] for token in tokens if token.info.startswith("{solution}")]
-    rest = "\n".join(cell.source.split("\n")[ends[-1] :]).strip() if ends else ""
-    if not rest:
-        return None
-    cell.source = rest
-    cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if tag != "solution"]
-    return cell
 
 
 def versions(
@@ -113,7 +96,7 @@ def write(folder: Path, slug: str, found: dict[str, NotebookNode]) -> None:
         nbformat.write(notebook, folder / name)
         if kind in ZIPPED:
             files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in (folder / name, *records)}
-            _zip(folder / ZIPPED[kind].format(slug), files | {"results/ledger.json": _text(ours)})
+            write_zip(folder / ZIPPED[kind].format(slug), files | {"results/ledger.json": _text(ours)})
 
 
 def write_records(repo: Repo, folder: Path, slugs: Sequence[str]) -> None:
@@ -135,7 +118,7 @@ def _text(rows: Iterable[dict]) -> bytes:
     return (json.dumps([*rows], indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _zip(path: Path, files: dict[str, bytes]) -> None:
+def write_zip(path: Path, files: dict[str, bytes]) -> None:
     """Write a zip whose bytes depend on nothing but the files."""
     with zipfile.ZipFile(path, "w") as pack:
         for name, content in sorted(files.items()):

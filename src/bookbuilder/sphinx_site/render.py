@@ -28,7 +28,7 @@ from bookbuilder.chapter_pages import live_code, numbers, pages
 from bookbuilder.chapter_pages.plain import Known, Place, Work, places, values, works
 from bookbuilder.paths import Repo, UserError
 from bookbuilder.sphinx_site import downloads, runtime, search
-from bookbuilder.sphinx_site.builder import RenderError, build_html, uncollected
+from bookbuilder.sphinx_site.builder import build_html
 from bookbuilder.sphinx_site.stage import stage
 from bookbuilder.teach import decks
 
@@ -90,7 +90,6 @@ class Made(NamedTuple):
     extra: dict[str, str]
 
 
-@uncollected()
 def make(root: Path, build: Path, slugs: list[str], draft: Path) -> Made:
     """Build pages and decks in the folder ``draft`` from the executed chapters in ``build``."""
     staged, chapters, extra = stage(root, build, slugs)
@@ -107,7 +106,7 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path) -> Made:
     made = Made(html, chapters, found, works(root / "book/references.bib"), extra)
     taught = {c.slug: c.rows for c in chapters if decks.source(root, c.slug).is_file()}
     if faults := decks.write(root, html, {slug: known(build, slug, made) for slug in taught}, taught):
-        raise RenderError("\n".join(faults))
+        raise UserError("\n".join(faults))
     return made
 
 
@@ -182,7 +181,7 @@ def _next_place(sites: Path) -> Path:
 def render(root: Path, slugs: list[str] | None = None) -> Site:
     """Build the site of these chapters (all of the book's), unless nothing has changed since the last time.
 
-    RenderError has one line per cause.
+    UserError has one line per cause.
     """
     root = root.resolve()
     build = root / "_build"
@@ -206,8 +205,6 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
         lacks = runtime.add(build, made.html / "vendor") if programs else ""
         (made.html / KEY_FILE).write_text(key, "utf-8")
         made.html.rename(site)
-    except (downloads.BuildError, UserError) as error:
-        raise RenderError(str(error)) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)  # an unfinished one would fill the disk further
     return Site(swap(build, site), True, lacks)

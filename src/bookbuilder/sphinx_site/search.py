@@ -20,7 +20,7 @@ from bs4 import BeautifulSoup, PageElement, Tag
 from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
 
 LIBRARY = Path(__file__).parents[1] / "templates"
-# What is an entry of its own, or no text of the page: the section around it does without it. So are headed sections.
+# Separate entries, or no text of the page: the section around them leaves them out. So are headed sections.
 SILENT = {"figure", "script", "style", "nav"}
 UNREAD = {"headerlink", "eqno", "statement-links", "whose", "ledger"}
 APART = {
@@ -73,7 +73,7 @@ def _is_number(part: PageElement) -> bool:
 
 
 def words(tag: Tag) -> str:
-    """Extract the text of an element, formulas included, without parts that are entries of their own."""
+    """Extract the text of an element, formulas included, without its separate entries."""
     parts: list[str] = []
 
     def walk(node: Tag) -> None:

@@ -1,13 +1,14 @@
 """Light pages: each loads the scripts that it uses, and its icons are a few lines of CSS.
 
 scripts  a script that serves one kind of thing is left out of pages without one (`FOR`)
-rules    of the theme's style sheet those that no page can use are left out, two thirds of 310 kB
+rules    that no page can use are left out of the style sheets of others, two thirds of 400 kB
+code     names, operators and brackets have the ink of the text, so they are no elements: half of a chapter's were
 icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser: the icons that the finished pages
          show become masks in `_static/icons.css`, in the colour of the text around them
 figures  are loaded when they come near the window; their size is known before, so that nothing moves then; those whose
          letters would be too small on a phone scroll there
 roles    entries of the bibliography are items of their list, and an empty cell heads no column
-heads    the names of a table's index go into the row of its other heads, where pandas gives them one of their own
+heads    the names of a table's index go into the row of its other heads, where pandas gives them a second row
 search   Sphinx's own index and scripts that the theme puts on every page are left out (`search.py`)
 
 The templates in `theme/` are the theme's with these parts taken out.
@@ -45,6 +46,8 @@ FOR = {
 UNUSED = re.compile(r"(?:\.fa-[a-z0-9-]+::?before,?)+\{content:[^{}]*\}")  # the theme's rules for icons of its font
 FONT = re.compile(r"@font-face\{[^}]*Font ?Awesome[^}]*\}")
 GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw with that font, 156 kB
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+IN_INK = re.compile(r'<span class="(?:n|o|p|w)">([^<]*)</span>|<span></span>')
 FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
 LETTERS = re.compile(r"font-size: ([\d.]+)px")
 PHONE = 340  # pixels of the column on a phone
@@ -99,6 +102,12 @@ def mend_roles(app: Sphinx, pagename: str, template: str, context: dict[str, Any
         context["body"] = re.sub(r"<th([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>", body)
 
 
+def thin_code(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Remove the elements of code that have no colour of their own."""
+    if "body" in context:
+        context["body"] = IN_INK.sub(r"\1", context["body"])
+
+
 def join_heads(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Merge the two header rows of a pandas table with a named index."""
     if "body" in context:
@@ -115,7 +124,7 @@ def _one_row(rows: re.Match[str]) -> str:
 
 
 def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Set the sizes of figures, load all but the first lazily, and mark those that no phone may shrink."""
+    """Set the sizes of figures, load all but the first lazily, and mark figures that no phone may shrink."""
     if "body" not in context:
         return
     sources = {name: Path(app.srcdir) / source for source, name in app.builder.images.items()}
@@ -164,6 +173,9 @@ def write_icons(app: Sphinx, error: Exception | None) -> None:
     text = FONT.sub("", UNUSED.sub("", (THEME / "styles/pydata-sphinx-theme.css").read_text("utf-8")))
     known = theme.classes(Path(app.outdir).rglob("*.html"), [*static.glob("*.js"), *static.glob("scripts/*.js")])
     (static / "styles/pydata-sphinx-theme.css").write_text(theme.of_use(GLYPH.sub(r'\1:""', text), known), "utf-8")
+    foreign = ("mystnb.*.css", "basic.css", "pygments.css", "sphinx-design.min.css", "styles/sphinx-book-theme.css")
+    for sheet in (path for name in foreign for path in static.glob(name)):
+        sheet.write_text(theme.of_use(COMMENT.sub("", sheet.read_text("utf-8")), known), "utf-8")
     book = static / "styles/sphinx-book-theme.css"
     book.write_text(book.read_text("utf-8").replace(r'content:"\f107"', 'content:"▾"'), "utf-8")
     for script in ("fontawesome.js", "fontawesome.js.map", "fontawesome.js.LICENSE.txt"):
@@ -195,7 +207,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", leave_index)
     app.connect("html-page-context", join_heads)
     app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", thin_code)
     app.connect("html-page-context", wait_for_figures)
-    app.connect("html-page-context", leave_scripts, priority=900)  # after those that add scripts
+    app.connect("html-page-context", leave_scripts, priority=900)  # after the handlers that add scripts
     app.connect("build-finished", write_icons)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

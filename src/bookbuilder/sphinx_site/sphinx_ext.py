@@ -4,7 +4,6 @@ mathjax     a subset of MathJax (the TeX input, CommonHTML output, its fonts) is
 maths       generated HTML counts as a page with equations, so that MathJax is loaded there too
 repository  `repository.url` of _config.yml alone switches edit and issue buttons on
 statements  each numbered statement bears its badge, a link to itself, and where it is checked; proofs fold
-phases      the seconds of a core that starting, reading and writing took, for the status page
 numbers     generated HTML says ``<!-- number label -->`` where a statement or a figure is named
 """
 
@@ -161,7 +160,7 @@ def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
-    pybtex.plugin.entry_points = functools.cache(pybtex.plugin.entry_points)  # read anew for each citation otherwise
+    pybtex.plugin.entry_points = functools.cache(pybtex.plugin.entry_points)  # otherwise read again for each citation
     app.setup_extension("sphinx.ext.autodoc")
     app.setup_extension("bookbuilder.sphinx_site.sharing")
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even without sphinx-comments

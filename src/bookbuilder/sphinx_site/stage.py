@@ -16,11 +16,11 @@ from bookbuilder import contents, yaml_io
 from bookbuilder.chapter_pages import chapter, evidence, explorer, pages
 from bookbuilder.index_pages import fill, reference, reports, welcome
 from bookbuilder.ledger import changes
-from bookbuilder.ledger.ledger import check_columns, foreign
+from bookbuilder.ledger.ledger import foreign
 from bookbuilder.notebook import form
 from bookbuilder.notebook.evidence import bibtex
 from bookbuilder.paths import Repo, UserError
-from bookbuilder.run.driver import read_notebook, told
+from bookbuilder.run.driver import faults_of, read_notebook
 from bookbuilder.sphinx_site import downloads
 from bookbuilder.teach import decks, homework
 
@@ -35,8 +35,6 @@ def stage(root: Path, build: Path, slugs: list[str]) -> tuple[Path, list[pages.C
 
     Returns the folder that Sphinx reads, the chapters, and the addresses that they link to.
     """
-    for slug in slugs:
-        _check_inputs(root, build, slug)
     target = _copy(root, build, slugs)
     extra = _stage_extra(root, build, slugs)
     written = contents.read(root)
@@ -81,7 +79,7 @@ def known(repo: Repo, slugs: list[str]) -> list[str]:
         key = facts.get("paper", {}).get("bibkey")
         if key and not bibtex(bibliography, key):
             found.append(f"{slug}: book/references.bib has no entry {key}")
-        found += told(repo, slug, notebook)
+        found += faults_of(repo, slug, notebook)
     return found
 
 
@@ -97,14 +95,6 @@ def _copy(root: Path, build: Path, slugs: list[str]) -> Path:
     return target
 
 
-def _check_inputs(root: Path, build: Path, slug: str) -> None:
-    if not (root / f"notebooks/{slug}.ipynb").is_file():
-        raise UserError(f"{slug}: {contents.FILE} lists the chapter, but notebooks/{slug}.ipynb is not there")
-    if not all((build / part).is_file() for part in (f"executed/notebooks/{slug}.ipynb", f"findings/{slug}.json")):
-        raise UserError(f"{slug}: the chapter has not been executed; run: make site CHAPTERS={slug}")
-    check_columns(slug, json.loads((build / f"findings/{slug}.json").read_text("utf-8"))["rows"])
-
-
 def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
     """Write the table of contents of this build as Jupyter Book reads it: a part without pages lists the chapters."""
     written = contents.read(root)
@@ -116,7 +106,7 @@ def _stage_toc(root: Path, path: Path, slugs: list[str]) -> None:
         PACKAGES: [
             {"file": f"{reference.FOLDER}/{slug}", "title": f"Package, chapter {number}"}
             for number, slug in numbered
-            if reference.offered(root, [slug])
+            if reference.offers(root, slug)
         ],
     }
     below["book/teaching"] = [

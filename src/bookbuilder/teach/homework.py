@@ -22,7 +22,7 @@ from bookbuilder.paths import UserError
 
 MINUTES = 5  # of an exercise for each point of its check
 _EXERCISE = re.compile(r"^[`:]{3,}\{exercise\}[^\n]*\n(?:[ \t]*:[\w-]+:[^\n]*\n)*?[ \t]*:label:[ \t]*(\S+)", re.M)
-_MINUTES = re.compile(r"^\*\w+, (\d+) minutes, ", re.M)
+_MINUTES = re.compile(r"^\*[\w ]+, (\d+) minutes, ", re.M)
 _SOLUTION = re.compile(r"^([`:]{3,})\{solution\} (\S+)$(.*?)^\1$", re.M | re.S)
 _POINTS = re.compile(r"^- (\d+) points?:", re.M)
 _REFUSED = re.compile(r"^(?:\([a-z]\) )?(?:not right|no answer yet).*", re.M)

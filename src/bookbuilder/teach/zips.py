@@ -5,13 +5,13 @@ tutors.zip   notebooks and homework with solutions, plans, decks with notes, fig
 """
 
 import time
-import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 
+from bookbuilder import contents
 from bookbuilder.chapter_pages import pages
 from bookbuilder.export import figures
 from bookbuilder.paths import Repo, UserError
+from bookbuilder.sphinx_site.downloads import write_zip
 from bookbuilder.teach import decks
 
 SHARED = (
@@ -36,6 +36,8 @@ def teach(repo: Repo) -> Iterator[str]:
     printed = dict(zip(drawn, figures.printed([each.read_text("utf-8") for each in drawn]), strict=True))
     slugs = [path.parent.name for path in sorted((site / "teach").glob("*/slides.html"))]
     credits = "\n".join(f"- `{each.name}`: {each.credit}" for each in figures.found(site, slugs))
+    entries = contents.read(repo.root).chapters
+    chapters = [(slug, words.name or slug) for slug, words in entries.items() if slug in slugs]
     whole = [f"downloads/{path.stem}.ipynb" for path in (site / "notebooks").glob("*.html")]
     for name, patterns in (("class", (*SHARED, *STUDENTS)), ("tutors", (*SHARED, *whole, *TUTORS))):
         files = {path: path.read_bytes() for each in patterns for path in sorted(site.glob(each)) if path.is_file()}
@@ -46,18 +48,13 @@ def teach(repo: Repo) -> Iterator[str]:
                 text = path.read_text("utf-8")
                 files[path] = (decks.without_notes(text) if name == "class" else text).encode()
         texts = {
-            "README.md": pages.html(f"{name}.md", slugs=slugs),
+            "README.md": pages.html(f"{name}.md", chapters=chapters),
             "CREDITS.md": f"# To paste under a figure\n\n{credits}\n",
         }
-        _zip(repo.build / f"{name}.zip", name, {str(path.relative_to(site)): raw for path, raw in files.items()}, texts)
+        texts = {file: text.encode() for file, text in texts.items()}
+        texts |= {path.relative_to(site).as_posix(): raw for path, raw in files.items()}
+        draft = repo.build / f"{name}.part"
+        write_zip(draft, {f"{name}/{file}": raw for file, raw in texts.items()})
+        draft.replace(repo.build / f"{name}.zip")
         yield f"made {repo.build / f'{name}.zip'}: begin with its README.md"
     yield f"both in {time.monotonic() - started:.0f} s"
-
-
-def _zip(pack: Path, folder: str, files: dict[str, bytes], texts: dict[str, str]) -> None:
-    """Write a zip under a temporary name and rename it when it is complete."""
-    draft = pack.with_suffix(".part")
-    with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as opened:
-        for name, raw in (files | {name: text.encode() for name, text in texts.items()}).items():
-            opened.writestr(f"{folder}/{name}", raw)
-    draft.replace(pack)

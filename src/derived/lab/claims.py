@@ -13,13 +13,13 @@ import math
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, Literal
 
-from derived.lab.effect import Published, undecided
+from derived.lab.effect import Published
 from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure
 from derived.lab.names import TIERS
@@ -77,11 +77,6 @@ def at_least(low: float, name: str = "") -> Range:
     return Range(low, math.inf, f"at least {_written(low, name)}", f"below {_written(low, name)}")
 
 
-def exactly(value: float) -> Range:
-    """One number."""
-    return Range(value, value, f"exactly {_written(value)}", f"other than {_written(value)}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """One row of the ledger, before anything ran; made by the words below it: ``identity``, ``bound``, ``refuted``, …
@@ -130,10 +125,6 @@ class Claim:
         """Whose size the rows of a tier have; None for an exact result, which has none."""
         return None if self.scale is None else (SCALES | self.scale)[tier]
 
-    def why_undecided(self, estimate: Estimate) -> dict[str, Any] | None:
-        """Which of three verdicts "undecided" is; None where the interval is not the reason."""
-        return undecided(estimate, self.accept, self.matters)
-
     def judge(self, estimate: Estimate) -> tuple[Verdict, str]:
         """The verdict on an estimate, and the reason where it needs one. NaN decides nothing."""
         low, high = self.accept
@@ -171,20 +162,6 @@ def _claim(kind: Kind, id: str, statement: str, accept: Range, criterion: str, *
     return Claim(id=id, statement=statement, kind=kind, accept=(accept.low, accept.high), criterion=criterion, **facts)
 
 
-def identity(
-    id: str,
-    statement: str,
-    experiment: type[Experiment],
-    measure: Measure,
-    quantity: str = "largest gap over its derived rounding bound",
-    accept: Range = at_most(1.0),  # noqa: B008
-    **facts: Any,
-) -> Claim:
-    """Two things are equal: the worst gap against a bound that is derived, over all instances."""
-    facts = {"unit": OF_BOUND, "experiment": experiment, "measure": measure} | facts
-    return _claim("identity", id, statement, accept, f"{quantity}: {accept.words}", **facts)
-
-
 def bound(
     id: str,
     statement: str,
@@ -192,12 +169,11 @@ def bound(
     measure: Measure,
     proof: str,
     quantity: str = "largest ratio to the bound",
-    accept: Range = at_most(1.0),  # noqa: B008
     **facts: Any,
 ) -> Claim:
     """One thing is at most another: ``proof`` is the label of the page's proof, the worst ratio looks for its slips."""
     facts = {"unit": OF_BOUND, "experiment": experiment, "measure": measure, "proof": proof} | facts
-    return _claim("bound", id, statement, accept, f"{quantity}: {accept.words}, and the proof", **facts)
+    return _claim("bound", id, statement, at_most(1.0), f"{quantity}: at most $1$, and the proof", **facts)
 
 
 def refuted(
@@ -263,22 +239,20 @@ def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
     return Claim(id=id, statement=statement, kind="measured", reason=reason, **{"scale": {}} | facts)
 
 
-def collect(name: str, without: Sequence[str] = ()) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
+def collect(name: str) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
     """A paper's claims, in the order of their numbers and letters, and its experiments, in the order in which their
     topics come first there: ``CLAIMS, EXPERIMENTS = collect(__name__)`` in the paper's module ``claims``.
 
-    ``without`` names experiments, or ids of claims, that are for other uses. A class from which others derive is no
-    experiment itself unless a claim rests on it.
+    A class from which others derive is no experiment itself unless a claim rests on it.
     """
     modules = dict(_topics(name.rpartition(".")[0]))
     stated = [(claim, topic) for topic, module in modules.items() for claim in _stated(module)]
-    stated = sorted((pair for pair in stated if pair[0].id not in without), key=lambda pair: _place(pair[0].id))
+    stated = sorted(stated, key=lambda pair: _place(pair[0].id))
     claims, topics = [claim for claim, _ in stated], [*dict.fromkeys(topic for _, topic in stated)]
     ordered = sorted(modules, key=lambda topic: topics.index(topic) if topic in topics else len(topics))
     defined = [experiment for topic in ordered for experiment in _defined(modules[topic])]
     rested_on, bases = {claim.experiment for claim in claims}, {base for one in defined for base in one.__mro__[1:]}
-    listed = (one for one in defined if one.__name__ not in without and (one in rested_on or one not in bases))
-    return tuple(claims), tuple(listed)
+    return tuple(claims), tuple(one for one in defined if one in rested_on or one not in bases)
 
 
 def _topics(paper: str) -> list[tuple[str, ModuleType]]:

@@ -7,6 +7,7 @@ rows       a tidy table: one line per replicate and measured point, nothing aver
 
 import dataclasses
 import json
+import traceback
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -74,11 +75,12 @@ def resolve_device(name: str) -> torch.device:
 
 
 def run_condition(experiment: Experiment, condition: Mapping[str, Any], seed: int, device: str) -> pd.DataFrame:
-    """The rows of one condition; if it raises, one row with the ``failure``, so that nothing goes missing silently."""
+    """The rows of one condition; if it raises, one row with the ``failure`` and its ``traceback``."""
     try:
         rows = experiment.run(condition, seed=seed, device=resolve_device(device), dtype=experiment.dtype)
     except Exception as error:
-        rows = pd.DataFrame([{"failure": f"{type(error).__name__}: {error}"}])
+        failure = {"failure": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        rows = pd.DataFrame([failure])
     keys = {name: value for name, value in condition.items() if name not in rows.columns}
     return pd.concat([pd.DataFrame(keys, index=rows.index), rows], axis="columns")
 

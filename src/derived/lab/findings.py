@@ -59,7 +59,7 @@ def kind_of(calls: Iterable[str]) -> str:
     """
     kinds = {CALLS[call] for call in calls}
     if "counterexample" in kinds and len(kinds) > 1:
-        raise ValueError("it is both checked and refuted; give the refuted reading an id of its own")
+        raise ValueError("it is both checked and refuted; give the refuted reading its own id")
     return "bound" if "bound" in kinds else kinds.pop()
 
 

@@ -68,43 +68,32 @@ def by_draw(found: pd.Series, rows: pd.DataFrame, unit: Sequence[str]) -> Series
 # One number without chance --------------------------------------------------------------------------------------------
 
 
-def worst(gap: Value = "gap", bound: Value = "bound", where: str = "", unit: Sequence[str] = ()) -> Measure:
-    """The largest ratio of a gap to its bound; n counts rows, or the draws that ``unit`` names."""
+def worst(gap: Value = "gap", bound: Value = "bound", where: str = "") -> Measure:
+    """The largest ratio of a gap to its bound; n counts rows."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
         some = chosen(rows, where)
-        found = stats.worst(values(some, gap), values(some, bound))
-        return replace(found, n=len(some[list(unit)].drop_duplicates())) if unit else found
+        return stats.worst(values(some, gap), values(some, bound))
 
     return measure
 
 
-def _extreme(value: Value, where: str, key: Callable[[np.ndarray], np.ndarray]) -> Measure:
+def _extreme(value: Value, where: str, extreme: Callable[[pd.Series], float]) -> Measure:
     def measure(rows: pd.DataFrame) -> Estimate:
-        found = values(chosen(rows, where), value).to_numpy(dtype=float)
-        index = int(np.argmax(key(found)))
-        return Estimate(float(found[index]), len(found))
+        found = values(chosen(rows, where), value)
+        return Estimate(float(extreme(found)), len(found))
 
     return measure
 
 
 def largest(value: Value, where: str = "") -> Measure:
     """The largest value over the rows."""
-    return _extreme(value, where, lambda found: found)
+    return _extreme(value, where, pd.Series.max)
 
 
 def smallest(value: Value, where: str = "") -> Measure:
     """The smallest value over the rows."""
-    return _extreme(value, where, np.negative)
-
-
-def farthest(value: Value, target: float, where: str = "") -> Measure:
-    """The value farthest from a target over the rows.
-
-    >>> farthest("x", 1.0)(pd.DataFrame({"x": [0.9, 1.3, 0.8]})).value
-    1.3
-    """
-    return _extreme(value, where, lambda found: np.abs(found - target))
+    return _extreme(value, where, pd.Series.min)
 
 
 def lowest(found: Sequence[Estimate]) -> Estimate:
@@ -180,29 +169,23 @@ def mean(
     return _per_case(one, by, decides, where)
 
 
-def share(
-    success: Value,
-    where: str = "",
-    *,
-    unit: Sequence[str] = ("replicate",),
-    by: Sequence[str] = (),
-    decides: Decides | None = None,
-) -> Measure:
+def share(success: Value, where: str = "", *, unit: Sequence[str] = ("replicate",)) -> Measure:
     """The share of draws all of whose rows succeed, with Clopper and Pearson's interval.
 
-    ``unit=()`` takes each row as a draw of its own.
+    ``unit=()`` takes each row as a draw.
 
     >>> rows = pd.DataFrame({"replicate": [0, 0, 1, 1], "error": [0.1, 0.2, 0.1, 0.9]})
     >>> share("error < 0.5")(rows).value
     0.5
     """
 
-    def one(rows: pd.DataFrame, level: float) -> Estimate:
-        good = values(rows, success).astype(bool)
-        good = by_draw(good, rows, unit).all() if unit else good
-        return stats.proportion(int(good.sum()), len(good), level)
+    def measure(rows: pd.DataFrame) -> Estimate:
+        some = chosen(rows, where)
+        good = values(some, success).astype(bool)
+        good = by_draw(good, some, unit).all() if unit else good
+        return stats.proportion(int(good.sum()), len(good))
 
-    return _per_case(one, by, decides, where)
+    return measure
 
 
 def slope(

@@ -7,20 +7,20 @@ import io
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from IPython.display import HTML, Markdown, display
+from IPython.display import Markdown, display
 from numpy.typing import ArrayLike
 
 from derived.lab.claims import Claim
 from derived.lab.experiment import Experiment
 from derived.lab.findings import FINDINGS, interval
-from derived.lab.record import results_root, versions
+from derived.lab.record import versions
 from derived.lab.stats import Estimate, worst
 from derived.lab.study import Check, Study, ledger, record_states, study
 
@@ -161,60 +161,6 @@ def _ratio(value: ArrayLike, bound: ArrayLike) -> Estimate:
     if np.isinf(bound).any():
         raise ValueError("a bound is infinite, so that nothing can exceed it; give a finite one")
     return worst(value, np.broadcast_to(bound, value.shape))
-
-
-RACES = (
-    "The peer's time over ours, the median of runs in turns on the same inputs, results compared first: above 1 we are "
-    "faster, below 1, in bold, slower. In brackets 95 % of this median, or the quartiles of the runs."
-)
-
-
-def _digits(value: float, count: int = 3) -> str:
-    """A number as people write it: ``count`` digits, and from a thousand on whole, with commas.
-
-    >>> _digits(6512.3), _digits(0.4056), _digits(999.7), _digits(20)
-    ('6,510', '0.406', '1,000', '20')
-    """
-    rounded = float(f"{value:.{count}g}")
-    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
-
-
-def _time(milliseconds: float) -> str:
-    space = "\u00a0"  # which does not break
-    return f"{_digits(milliseconds)}{space}ms" if milliseconds < 1000 else f"{_digits(milliseconds / 1000)}{space}s"
-
-
-def race_table(paper: str) -> HTML:
-    """The race of ``bench/<paper>.py`` as results/<paper>/bench.json holds it, in one row; a loss is in bold."""
-    path = results_root() / paper / "bench.json"
-    if not path.is_file():
-        return HTML(f"<p>No race here yet; run: <code>make bench CHAPTERS={paper} KEEP=1</code></p>")
-    found = json.loads(path.read_text("utf-8"))
-    name, ours, peer = (html.escape(found[key]) for key in ("name", "ours", "peer"))
-    cells = {"operation": f"{name}, {found['dtype']}: {ours}", "against": peer}
-    for threads, words in ((1, "1 thread"), (2, "2 threads")):
-        rows = [_race(row) for row in found["measured"] if row["threads"] == threads]
-        cells[words] = "<br>".join(rows) or "not measured"
-    head = "".join(f'<th scope="col">{each}</th>' for each in cells)
-    body = "".join(f'<td data-label="{each}">{cell}</td>' for each, cell in cells.items())
-    notes = [RACES, found["note"], *(row["remark"] for row in found["measured"] if "remark" in row)]
-    table = f'<table class="plain races"><thead><tr>{head}</tr></thead><tbody><tr>{body}</tr></tbody></table>'
-    return HTML(table + "".join(f"<p>{html.escape(note)}</p>" for note in notes if note))
-
-
-def _race(row: Mapping[str, Any]) -> str:
-    """The ratio with its interval, both times where they are known, the machine and the day."""
-    ratio, low, high = (_digits(row[key]) for key in ("ratio", "ratio_low", "ratio_high"))
-    shown = f"{ratio} [{low},\u00a0{high}]"
-    shown = f"<strong>{shown}</strong>" if row["ratio_high"] < 1 else shown
-    times = [f"ours {_time(row['ours_ms'])}, theirs {_time(row['peer_ms'])}"] if "ours_ms" in row else []
-    return f"{shown} <small>({html.escape('; '.join([*times, row['machine'], row['date']]))})</small>"
-
-
-def settings(words: Mapping[str, Any]) -> Markdown:
-    """A table of settings, a line each: what it is called, and its value."""
-    lines = (f"| {name} | {value} |" for name, value in words.items())
-    return Markdown("\n".join(["| setting | value |", "|---|---|", *lines]))
 
 
 def worded(table: pd.DataFrame, **words: str) -> pd.DataFrame:

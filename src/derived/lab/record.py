@@ -2,7 +2,7 @@
 
     results/<paper>/<Experiment>/<tier>/record.json   configuration, seed, versions, device, cost, commit, checksums
     results/<paper>/<Experiment>/<tier>/rows.parquet  the rows
-    results/<paper>/<Experiment>/<tier>/ci.parquet    the rows of the same code at tier ci
+    results/<paper>/<Experiment>/<tier>/ci.parquet    the rows of the same code at the small size (ci)
 
 A record of another configuration, or one whose bytes were changed, is refused. It is *stale* only when the ci rows that
 it was made with disagree with the ones made now; code may move freely.

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from derived.lab.claims import Claim, Verdict
-from derived.lab.effect import Published, effect, see
+from derived.lab.effect import Published, effect, see, undecided
 from derived.lab.experiment import Experiment, resolve_device, run_experiment
 from derived.lab.findings import COLUMNS, JUDGED, hashed, kind_of
 from derived.lab.names import SIZES, TIERS
@@ -41,7 +41,7 @@ class Study:
     device: str  # cpu or cuda
     live: pd.DataFrame = field(repr=False)
     records: Mapping[str, Record] = field(repr=False)
-    absent: str = ""  # what is not here and the command that fetches it: ``live`` are then a record's rows at tier ci
+    absent: str = ""  # what is not here and the command that fetches it: ``live`` are then a record's small rows (ci)
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -98,7 +98,7 @@ def study(experiment: type[Experiment], tier: str, seed: int, device: str) -> St
     live = run_experiment(experiment.at(offered[-1]), seed=seed, device=device)
     if "failure" in live:
         row = live[live["failure"].notna()].iloc[0].dropna()
-        condition, cause = row.drop("failure").to_dict(), row["failure"]
+        condition, cause = row.drop(["failure", "traceback"]).to_dict(), row["failure"]
         raise RuntimeError(f"{experiment.__name__} at tier {offered[-1]}: the condition {condition} failed: {cause}")
     return Study(experiment, offered[-1], seed, kind, live, records)
 
@@ -173,6 +173,7 @@ TAKEN_OVER = ("id", "kind", "plain", "source", "where", "unit", "amends", "proof
 def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
     estimate: Estimate | None = found.pop("estimate", None)
     numbers = {name: _finite(getattr(estimate, name, None)) for name in ("value", "low", "high")}
+    why = undecided(estimate, claim.accept, claim.matters) if estimate and found["verdict"] == "undecided" else None
     row = {
         **{name: getattr(claim, name) for name in TAKEN_OVER},
         **terms(claim, tier),
@@ -181,7 +182,7 @@ def _row(claim: Claim, paper: str, tier: str, **found: Any) -> dict[str, Any]:
         **{"paper_value": str(claim.paper_value), "scale": claim.scale_at(tier)},
         "control": claim.control if isinstance(claim.control, str) else None,
         "comparison": None,
-        "undecided": claim.why_undecided(estimate) if estimate and found["verdict"] == "undecided" else None,
+        "undecided": why,
         "sees": _finite(see(estimate)) if estimate else None,
         **{**numbers, "n": estimate.n if estimate else None},
         **found,
@@ -303,12 +304,13 @@ def _state(claims: Sequence[Claim], found: Study, record: Record) -> tuple[str, 
 def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str] | None:
     """Why a record is stale: its ci rows against the live ones; empty if they agree, None if nothing can be compared.
 
-    They are comparable where both were made alike: tier ci, on a CPU, of one seed. Then shape, keys, counts and strings
-    are compared exactly, and each column of ``deterministic`` with its bound. Every other float column is compared as a
-    whole (``strayed``), and each statistic with a standard error by four joint ones, for a column may keep its place
-    while a mean moves. Of a record with more conditions than tier ci has today, the rows of today's are compared. What
-    a clock says is not compared: the columns ``clocks``, which statistics read as they were, and in an experiment with
-    a claim in a unit of ``CLOCK`` every float that is not ``deterministic``, so that only its integers and strings are.
+    They are comparable where both were made alike: at the small size (ci), on a CPU, of one seed. Then shape, keys,
+    counts and strings are compared exactly, and each column of ``deterministic`` with its bound. Every other float
+    column is compared as a whole (``strayed``), and each statistic with a standard error by four joint ones, for a
+    column may keep its place while a mean moves. Of a record with more conditions than the small size has today,
+    only today's are compared. What a clock says is not compared: the columns ``clocks``, which statistics read as
+    they were, and in an experiment with a claim in a unit of ``CLOCK`` every float that is not ``deterministic``,
+    so that only its integers and strings are.
     """
     then, now, exact = asked_for(record.ci_rows, found.experiment), found.live, found.experiment.deterministic
     if found.absent or found.tier != "ci" or found.device != "cpu" or found.seed != record.seed:
@@ -328,7 +330,7 @@ def staleness(claims: Sequence[Claim], found: Study, record: Record) -> list[str
 
 
 def asked_for(ci_rows: pd.DataFrame, experiment: type[Experiment]) -> pd.DataFrame:
-    """The ci rows of a record that are of the conditions which tier ci has today, in their order."""
+    """The ci rows of a record of the conditions that the small size has today, in their order."""
     today = pd.DataFrame(experiment.at("ci").conditions())
     return ci_rows.merge(today) if {*today.columns} & {*ci_rows.columns} else ci_rows
 

@@ -41,7 +41,7 @@ def _notebook(*texts: str):
 
 
 def test_it_ends_the_mechanism(path, tmp_path):
-    notebook = _notebook("# One", "(m)=\n## Mechanism\n", "(e)=\n## Experiments", "## Claims")
+    notebook = _notebook("# One", "(m)=\n## The question\n", "(e)=\n## Experiments", "## Claims")
     live_code.add(tmp_path, "my_paper", notebook)
     assert [cell.source.split("\n")[0] for cell in notebook.cells[2:5]] == ["## Experiments", "### Try it", "(e)="]
     shown = notebook.cells[3].source
@@ -51,30 +51,16 @@ def test_it_ends_the_mechanism(path, tmp_path):
     assert '{"curves": [], "result": [3]}' in shown
 
 
-def test_curves_keep_their_order_and_with_it_their_colours(path, tmp_path):
-    path.write_text(PROGRAM.replace("print(n)", 'plot([1], {"two": [1], "one": [2]})'), "utf-8")
-    notebook = _notebook("# One", "## Mechanism")
-    live_code.add(tmp_path, "my_paper", notebook)
-    _, _, recorded = notebook.cells[-1].source.partition("try-recorded")
-    assert 0 < recorded.index('"two"') < recorded.index('"one"')
-
-
 def test_a_cell_that_ends_the_mechanism_and_begins_what_follows_is_cut_in_two(path, tmp_path):
-    notebook = _notebook("# One", "## Mechanism", "its last words\n\n(e)=\n## Experiments\nmore", "## Claims")
+    notebook = _notebook("# One", "## The question", "its last words\n\n(e)=\n## Experiments\nmore", "## Claims")
     live_code.add(tmp_path, "my_paper", notebook)
     assert [cell.source.split("\n")[0] for cell in notebook.cells[3:6]] == ["its last words", "### Try it", "(e)="]
     assert notebook.cells[3].source == "its last words"
     assert notebook.cells[5].source == "(e)=\n## Experiments\nmore"
 
 
-def test_a_chapter_without_a_program_stays_as_it_is(path, tmp_path):
-    notebook = _notebook("# One", "## Mechanism")
-    live_code.add(tmp_path, "another", notebook)
-    assert len(notebook.cells) == 3
-
-
 def test_a_program_without_a_place_is_named(path, tmp_path):
-    with pytest.raises(UserError, match="needs the section '## Mechanism'"):
+    with pytest.raises(UserError, match="needs the section '## The question'"):
         live_code.add(tmp_path, "my_paper", _notebook("# One", "## Setup"))
 
 

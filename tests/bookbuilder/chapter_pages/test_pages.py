@@ -1,11 +1,11 @@
 """Fragments of the site that are made from data."""
 
 import json
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
+from toybook import COMMITTED
 
 from bookbuilder.chapter_pages import explorer, pages
 from bookbuilder.notebook.reading import Minutes
@@ -13,12 +13,8 @@ from bookbuilder.notebook.reading import Minutes
 
 def row(claim: str, verdict: str = "holds", **changes) -> dict:
     """A row of the ledger."""
-    base = dict.fromkeys(("device", "value", "low", "high", "n", "expected", "amends"))
-    base |= {"id": claim, "paper": "toy", "kind": "statistic", "statement": "$a<b$", "source": "paper", "where": "§1"}
-    base |= {"paper_value": "1", "tier": "ci", "criterion": "$a$", "verdict": verdict, "reason": "", "headline": True}
-    base |= {"plain": "", "unit": "", "proof": "", "experiment": "Toy", "changed": [], "accept": [None, 1.0]}
-    base |= {"control": "", "comparison": None, "undecided": None, "horizon": "", "scale": None, "made_of": "synthetic"}
-    base |= {"effect": None, "sees": None}
+    base = COMMITTED | dict.fromkeys(("device", "value", "n", "expected"))
+    base |= {"id": claim, "kind": "statistic", "statement": "$a<b$", "source": "paper", "verdict": verdict, "unit": ""}
     return base | changes
 
 
@@ -57,30 +53,6 @@ def chapter(
     return pages.Chapter(slug, facts, found, 2, links, Minutes(short, 45), sections, f"1. The {slug}")
 
 
-class Balance(HTMLParser):
-    """Fails where a tag is closed that is not the last one open."""
-
-    void = ("br", "wbr", "input", "hr", "img")
-
-    def __init__(self):
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.void:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open, tag
-        assert self.open.pop() == tag
-
-
-def assert_balanced(fragment: str) -> None:
-    parser = Balance()
-    parser.feed(fragment.replace("```````{raw} html", "").replace("```````", ""))
-    assert parser.open == []
-
-
 def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
     rows = [row("A", "fails"), row("B", "fails", source="digest"), row("C", source="digest"), row("D", "not run")]
     assert [pages.verdict_key(r) for r in rows] == ["fails", "retold", "holds", "not-run"]
@@ -101,17 +73,6 @@ def test_the_ledger_shows_every_headline_once():
     text = pages.ledger([chapter(*rows, row("B", plain="In words."))])
     assert text.count('class="claim"') == 2
     assert 'href="../claims/toy.html#A"' in text
-    assert_balanced(text)
-
-
-def test_the_ledger_of_nothing_is_a_page_too():
-    for text in (pages.ledger([]), pages.status([])):
-        assert_balanced(text)
-
-
-def test_search_text_is_what_a_reader_types():
-    text = pages.ledger([chapter(row("OLS-1", statement="Forward pass is $\\hat Y$"))])
-    assert 'data-text="ols-1  forward pass is $\\hat y$"' in text
 
 
 def test_the_opening_counts_the_claims_of_paper_and_code():
@@ -130,7 +91,6 @@ def test_the_opening_says_what_was_read_the_surprise_and_three_lines():
     assert [line.get_text() for line in soup.select(".opening-lines dt")] == [
         *("The paper says", "We found", "What it means for you"),
     ]
-    assert_balanced(text)
 
 
 def test_a_tempting_reading_of_ours_is_no_failure():
@@ -151,15 +111,6 @@ def test_a_chapter_shows_the_papers_claims_and_counts_the_others():
     assert soup.select_one(".fits").get_text() == "A is so."
     assert soup.select_one(".stated a")["href"] == "../claims/toy.html#C.b"
     assert soup.select_one(".claims-more a").get_text() == "2 more statements"
-    assert_balanced(text)
-
-
-def test_a_cell_bears_the_head_of_its_column_for_narrow_screens():
-    soup = BeautifulSoup(pages.ledger([chapter(row("A", plain="A is so."), row("B"))]), "html.parser")
-    for table in soup.select("table.claims"):
-        heads = [head.get_text() for head in table.select("thead th")]
-        for line in table.select("tr.claim"):
-            assert [cell.get("data-label") for cell in line.select(":scope > *")] == [None, None, *heads[2:]]
 
 
 @pytest.mark.parametrize(("unit", "shown"), [("", "0.5"), ("nats", "0.5 nats"), ("of its bound", "0.5 of its bound")])
@@ -243,27 +194,12 @@ def test_a_number_of_the_paper_stands_beside_ours():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"kind": "identity", "n": 3}, "within its bound in 3 instances"),
         ({"kind": "identity", "n": 1, "verdict": "fails"}, "beyond its bound, one instance"),
         ({"kind": "bound", "n": 3, "proof": "p"}, "proved on the page; no counterexample in 3 instances"),
-        (
-            {"kind": "bound", "n": 3, "verdict": "undecided", "value": 0.5},
-            "no proof yet; no counterexample in 3 instances",
-        ),
-        ({"kind": "bound", "n": 3, "verdict": "fails"}, "a counterexample in 3 instances"),
         ({"kind": "counterexample", "n": 3, "verdict": "fails"}, "one exact witness"),
-        ({"kind": "counterexample", "n": 3, "verdict": "undecided", "value": 0.5}, "no witness in 3 instances"),
-        (
-            {"kind": "counterexample", "n": 3, "verdict": "refuted", "low": 2.0},
-            "an interval of 99.9\u00a0% over 3 instances",
-        ),
-        *(
-            ({"kind": kind, "n": 0, "verdict": "undecided", "proof": "p", "reason": "no number"}, "no number")
-            for kind in ("identity", "bound", "counterexample", "statistic")
-        ),
+        ({"kind": "bound", "n": 0, "verdict": "undecided", "proof": "p", "reason": "no number"}, "no number"),
         ({"n": 3, "low": 0.0}, "an interval of 99.9\u00a0% over 3 instances"),
         ({"n": 3}, "computed, without chance, in 3 instances"),
-        ({"kind": "measured", "n": 3}, "reported only; 3 instances"),
         ({"verdict": "not run", "reason": "no data"}, "no data"),
     ],
 )
@@ -271,25 +207,10 @@ def test_how_sure_a_verdict_is(changes, words):
     assert pages.sure(row("A", **changes)) == words
 
 
-@pytest.mark.parametrize(
-    ("changes", "kind"),
-    [
-        ({"value": 2.0}, "computed"),
-        ({"value": 2.0, "low": 1.0, "high": 3.0}, "statistic"),
-        ({"value": 2.0, "high": 3.0}, "statistic"),
-        ({"verdict": "undecided", "n": 0}, "statistic"),
-        ({"value": 0.5, "kind": "identity"}, "identity"),
-    ],
-)
-def test_a_number_without_chance_is_computed_and_no_statistic(changes, kind):
-    assert f"({kind})" in terms(**{"value": None} | changes)["criterion"]
-
-
 def test_the_errata_are_typeset():
     entry = {"said": "$x<1$", "where": "§2", "right": "$x\\le 1$", "who": "we", "checked": "CAC-5.b"}
     text = pages.errata([entry])
     assert "\\(x&lt;1\\)" in text
-    assert_balanced(text)
 
 
 def test_status_names_records_and_their_state():
@@ -300,7 +221,6 @@ def test_status_names_records_and_their_state():
     assert "state-missing" in text
     assert "Long<wbr>Reach" in text
     assert ">not run</span>" in text
-    assert_balanced(text)
 
 
 def made(tier: str, seconds: float, **changes) -> dict:
@@ -312,7 +232,6 @@ def made(tier: str, seconds: float, **changes) -> dict:
 def test_status_has_seconds_and_memory_and_marks_the_records_whose_commit_cannot_be_fetched():
     both = (made("cpu", 109.0), made("gpu", 2055.0, no_commit="on a branch that was squashed"))
     text = pages.status([chapter(row("A"), records=both)])
-    assert_balanced(text)
     soup = BeautifulSoup(text, "html.parser")
     assert soup.find(id="record-toy-Reach-cpu").get_text().endswith("2 min1.5 GB")
     (marked,) = soup.select(".no-commit")
@@ -332,7 +251,6 @@ def test_the_card_has_no_launch_without_an_address():
     assert "Launch" in pages.card(chapter(row("A"), launch="https://somewhere"))
     assert "{cite:p}`a1`" in without
     assert "&lt;is&gt;" in without
-    assert_balanced(without)
 
 
 def test_an_explorer_says_what_it_shows_and_names_its_files():
@@ -346,20 +264,9 @@ def test_an_explorer_says_what_it_shows_and_names_its_files():
     assert json.loads(spec)["data"] == figure["data"]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "shown"), [(1.0, 2.0, "[1, 2]"), (1.0, None, "[1, ∞)"), (None, 2.0, "(−∞, 2]"), (None, None, "")]
-)
-def test_an_interval_may_be_open_at_infinity(low, high, shown):
-    text = pages.chapter_ledger(finding(row("T-1", value=1.5, low=low, high=high)))
-    assert ("∞" in shown) == ("∞" in text)
-    assert shown in text
-    assert ("<small>[" in text or "<small>(" in text) == bool(shown)
-
-
 def test_the_opening_leads_to_the_summary_and_says_how_long_it_is():
     text = pages.card(chapter(row("A"), short=11))
     assert '45 min to read, 11 min for <a href="#in-short">the summary</a>' in text
-    assert_balanced(text)
 
 
 def test_records_of_one_machine_tier_and_state_stand_together():

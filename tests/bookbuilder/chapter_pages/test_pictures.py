@@ -1,14 +1,13 @@
 """Pictures of the site: light figures, and the first view of an explorer."""
 
 import base64
-import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bookbuilder.chapter_pages import explorer, pictures
+from bookbuilder.chapter_pages import pictures
 
 ROOT = Path(__file__).parents[3]
 
@@ -119,71 +118,3 @@ def test_every_kind_of_trace_is_drawn(trace):
 def test_another_kind_of_trace_is_refused():
     with pytest.raises(ValueError, match="type pie"):
         pictures.still({"data": [{"type": "pie"}], "layout": {}})
-
-
-def test_a_still_has_the_shape_of_its_explorer():
-    drawn = pictures.still({"data": TRACES[:1], "layout": {"height": 300}})
-    wide, high = (float(xml.fromstring(drawn).get(name).removesuffix("pt")) for name in ("width", "height"))
-    assert high / wide == pytest.approx(3.0 / pictures.WIDE, rel=0.2)  # what stands around the panel is cut closely
-
-
-def test_an_explorer_that_names_no_height_waits_in_the_height_of_its_still():
-    html = explorer.placeholder({"layout": {"meta": {"alt": "Dots."}}}, "../p.js", "explorer-1", "../explorers/toy")
-    height = int(re.search(r"--explorer-height: (\d+)px", html)[1])
-    bare, told = (
-        xml.fromstring(pictures.still({"data": TRACES[:1], "layout": layout})) for layout in ({}, {"height": height})
-    )
-    assert bare.get("viewBox") == told.get("viewBox")
-
-
-def test_names_of_ticks_are_turned_in_a_still_as_in_the_explorer():
-    axis = {"tickvals": [1, 2], "ticktext": ["first", "second"]}
-    level, turned = (
-        pictures.still({"data": TRACES[:1], "layout": {"xaxis": axis | angle}}) for angle in ({}, {"tickangle": -90})
-    )
-    assert (level.count("rotate(-90"), turned.count("rotate(-90")) == (0, 2)
-
-
-def letters(**layout) -> int:
-    """How many letters the still of two named lines has."""
-    lines = [{"x": [1, 10], "y": [1, 2], "name": name, "showlegend": name == "a"} for name in "ab"]
-    drawn = xml.fromstring(pictures.still({"data": lines, "layout": layout}))
-    return sum(len(each.text) for each in drawn.iter("{http://www.w3.org/2000/svg}text"))
-
-
-def test_a_still_shows_the_labels_and_the_names_that_the_figure_shows():
-    shown = letters(showlegend=False)
-    assert letters(showlegend=True) == shown + 1  # and not "b"
-    assert letters(showlegend=False, xaxis={"showticklabels": False}) < shown
-    ticks = {"type": "log", "tickvals": [1, 2, 5, 10]}
-    plain = letters(showlegend=False, xaxis={**ticks, "showticklabels": False})
-    assert letters(showlegend=False, xaxis=ticks) == plain + 5  # 1, 2, 5, 10 and no powers
-
-
-def test_titles_of_a_still_break_and_words_keep_their_colour():
-    words = {"type": "scatter", "x": [0.5], "y": [0.5], "mode": "text", "text": ["here"]}
-    layout = {"annotations": [{"x": 0.5, "y": 1.0, "text": "first line<br>second"}]}
-    plain, red = (
-        pictures.still({"data": [words | style], "layout": layout})
-        for style in ({}, {"textfont": {"color": "#ff0000"}})
-    )
-    assert "br&gt;" not in red
-    assert "#ff0000" in red
-    assert "#ff0000" not in plain
-
-
-def test_bars_are_as_long_as_their_numbers_upright_or_lying():
-    def sizes(**trace) -> list[tuple[float, float]]:
-        """Width and height of each bar, by the corners of its path."""
-        layout = {"height": 300, "xaxis": {"range": [0, 4]}, "yaxis": {"range": [0, 4]}}
-        colour = {"marker": {"color": "#123456"}}
-        drawn = pictures.still({"data": [{"type": "bar"} | trace | colour], "layout": layout})
-        found = re.findall(r'<path d="([^"]+)"[^>]*fill: #123456', drawn)
-        corners = [np.array(re.findall(r"[ML] ?(-?[\d.]+) (-?[\d.]+)", each), dtype=float) for each in found]
-        return [tuple(np.ptp(each, axis=0)) for each in corners]
-
-    (one, other), (lying, longer) = sizes(x=[1, 2], y=[1, 3]), sizes(x=[1, 3], y=[1, 2], orientation="h")
-    assert other[1] == pytest.approx(3 * one[1], rel=0.01)
-    assert other[0] == pytest.approx(one[0], rel=0.01)
-    assert longer[0] == pytest.approx(3 * lying[0], rel=0.01)
-    assert longer[1] == pytest.approx(lying[1], rel=0.01)

@@ -1,6 +1,7 @@
 """The page "The package": its names are those that the packages offer."""
 
 import importlib
+import json
 
 import pytest
 
@@ -26,3 +27,14 @@ def test_each_package_has_a_page_of_its_own(tmp_path):
     (page,) = (tmp_path / reference.FOLDER).iterdir()
     assert page.name == f"{slug}.md"
     assert f".. automodule:: derived.papers.{slug}" in page.read_text("utf-8")
+
+
+def test_the_race_that_is_lost_by_most_comes_first(tmp_path):
+    for slug, ratio in (("won", 3.0), ("lost", 0.5)):
+        (tmp_path / "results" / slug).mkdir(parents=True)
+        rows = [{"threads": threads, "ratio": ratio, "ratio_low": 0.4, "ratio_high": 4.0} for threads in (1, 2)]
+        facts = {"name": "a sum", "peer": "numpy", "note": "It checks.", "dtype": "float32", "measured": rows}
+        (tmp_path / "results" / slug / "bench.json").write_text(json.dumps(facts))
+    *_, first, last = reference.races(tmp_path, [("won", "Won"), ("lost", "Lost"), ("never", "Never")]).splitlines()
+    assert first == "| Lost | a sum, float32 | numpy. It checks. | 1: 0.5 [0.4, 4.0]; 2: 0.5 [0.4, 4.0] |"
+    assert last.startswith("| Won |")

@@ -103,14 +103,6 @@ def test_the_welcome_page_counts_what_became_of_papers_code_and_retellings(tmp_p
     ]
 
 
-def test_a_count_leads_to_the_claims_that_it_counts(tmp_path):
-    links = counted(tmp_path, row("B", "fails"), row("C", "not run")).select("table a")
-    assert [link["href"] for link in links] == [
-        "ledger.html#source=paper&verdict=fails,retold",
-        "ledger.html#source=paper&verdict=not-run",
-    ]
-
-
 def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
     said = welcome.shared(tmp_path, cards(tmp_path))["notebooks/toy"]
     picture = {"image": "cards/toy.png", "alt": "What it shows.", "size": (1200, 630)}

@@ -1,17 +1,12 @@
 """The book's ledger on the command line: print, accept, compare."""
 
-import fcntl
 import json
-import signal
-import socket
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 import toybook
 
 from bookbuilder.ledger import changes, ledger
-from bookbuilder.paths import UserError
 
 # As promised to those who read the ledger by program; not imported, so that a change is noticed.
 KEYS = [
@@ -113,12 +108,6 @@ def test_accept_refuses_terms_that_changed_without_a_word(repo):
     assert (repo / "results/ledger.json").read_text() == kept
 
 
-def test_findings_of_an_earlier_edition_are_refused_in_one_line():
-    old = {name: value for name, value in toybook.ROW.items() if name not in ("unit", "terms")}
-    with pytest.raises(UserError, match=r"^toy: .* lack unit, terms\); run: make site CHAPTERS=toy$"):
-        ledger.check_columns("toy", [toybook.ROW, old])
-
-
 def departures(monkeypatch, old, new, seed=0, tier="ci"):
     repo = SimpleNamespace(chapters=lambda: ["toy", "other"])
     findings = {"toy": {"seed": seed, "tier": tier}, "other": None}
@@ -160,10 +149,6 @@ def test_what_is_no_departure(monkeypatch, old, new):
     assert departures(monkeypatch, old, new) == []
 
 
-def test_a_row_that_was_not_run_here_is_no_difference():
-    assert ledger.differences([toybook.ROW], [toybook.ROW | {"verdict": "not run"}]) == []
-
-
 def test_a_row_that_is_gone_fails(built):
     toybook.write_ledger(built, toybook.COMMITTED, toybook.COMMITTED | {"id": "T-2"})
     process = toybook.derived(built, "claims")
@@ -172,11 +157,6 @@ def test_a_row_that_is_gone_fails(built):
         "derived: toy T-2 (ci): in the committed ledger, and no longer a row of this book; if that is right: "
         "derived claims --accept"
     ]
-
-
-def test_a_row_without_a_value_is_compared_in_words():
-    (line,) = ledger.differences([toybook.ROW], [toybook.ROW | {"verdict": "undecided", "value": None}])
-    assert line == "toy T-1 (ci): ours «holds» 0.5, yours «undecided» no value"
 
 
 def test_a_readers_ledger_is_compared_row_by_row(built):
@@ -218,18 +198,6 @@ def test_after_a_run_that_did_not_end_nothing_is_compared(built):
         ]
 
 
-def test_a_chapter_that_fails_leaves_a_run_that_did_not_end(built):
-    toybook.write_chapter(built, "toy", "assert 1 == 2", toybook.report_cell())
-    assert toybook.derived(built, "run", "--seed", "1").returncode == 1
-    assert "derived run toy --tier ci --seed 1" in toybook.derived(built, "compare").stderr
-
-
-def test_the_same_ledger_has_no_differences(built):
-    toybook.derived(built, "claims", "--accept")
-    (built / "mine.json").write_text(toybook.derived(built, "claims", "--json").stdout)
-    assert toybook.derived(built, "compare", "mine.json").returncode == 0
-
-
 WORDS = '[{"id": "T-1", "paper": "toy", "tier": "ci", "verdict": "fails", "value": "large"}]'
 
 
@@ -258,6 +226,10 @@ def test_a_control_that_passes_or_has_no_number_is_named():
     assert line.startswith("toy: claim T-1 at tier ci: its control passes by the same criterion (0.25)")
     (line,) = ledger.unexpected([row | {"control": arm | {"value": None, "reason": "no such column"}}])
     assert line.endswith("its control has no number: no such column")
+    (line,) = ledger.unexpected([row | {"control": arm | {"verdict": "undecided"}}])
+    assert "its control is undecided" in line
+    small = {"control": arm | {"verdict": "undecided"}, "headline": False}
+    assert ledger.unexpected([row | small]) == [], "a small size need not separate them"
     assert ledger.unexpected([row | {"seed": 1, "control": arm | {"verdict": "holds"}}]) == []
 
 
@@ -268,30 +240,6 @@ def test_a_claim_that_is_not_registered_fails_and_the_command_is_named(repo):
         "derived: toy: claim T-2 at tier ci is not registered; say which verdict you expect: "
         "derived register toy VERDICT T-2 --tier ci"
     ]
-
-
-def test_totals_count_headlines_only():
-    rows = [toybook.ROW, toybook.ROW | {"tier": "cpu", "headline": False}, toybook.ROW | {"verdict": "not run"}]
-    assert ledger.totals(rows) == {"holds": 1, "fails": 0, "refuted": 0, "undecided": 0, "reported": 0, "not run": 1}
-
-
-def test_a_port_that_is_taken_is_one_clear_line(built):
-    (built / "_build/html").mkdir(parents=True)
-    (built / "_build/html/index.html").write_text("<p>site</p>")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        process = toybook.derived(built, "serve", "--port", str(port))
-    assert process.returncode == 1
-    assert f"port {port} cannot be used" in process.stderr
-    assert f"derived serve --port {port + 1}" in process.stderr
-
-
-@pytest.mark.parametrize("command", ["serve", "teach"])
-def test_what_needs_a_site_says_what_to_run(repo, command):
-    toybook.write_toc(repo, "toy")
-    assert "run `make site` first" in toybook.derived(repo, command).stderr
 
 
 @pytest.fixture
@@ -359,39 +307,6 @@ def test_a_chapter_at_another_seed_is_not_published_in_passing(clone):
     assert process.stderr.splitlines() == [
         "derived: toy last ran with seed 3 and would be published so; name it as well: derived site other toy"
     ]
-
-
-def test_the_course_pack_waits_for_no_half_built_site(built):
-    (built / "_build/html").mkdir()
-    (built / "_build/html/index.html").touch()
-    with open(built / "_build/.build.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        process = toybook.derived(built, "teach")
-    assert process.stderr == "derived: another build of this checkout is running; wait for it or stop it\n"
-
-
-def test_an_interrupted_server_says_only_that_it_stopped(built):
-    (built / "_build/html").mkdir()
-    (built / "_build/html/index.html").touch()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    pipe = subprocess.PIPE
-    with toybook.start(built, "serve", "--port", port, stdout=pipe, stderr=pipe) as server:
-        assert "serving on" in server.stdout.readline()
-        server.send_signal(signal.SIGINT)
-        said, complained = server.communicate(timeout=120)
-    assert (server.returncode, said.strip(), complained) == (0, "stopped", "")
-
-
-def test_the_control_of_a_claim_that_holds_must_fail():
-    row = toybook.ROW | {"verdict": "holds", "expected": "holds", "seed": 0, "headline": True}
-    arm = {"value": 0.5, "low": 0.1, "high": 0.9, "n": 8, "verdict": "undecided", "reason": "straddles"}
-    (line,) = ledger.unexpected([row | {"control": arm}])
-    assert "its control is undecided" in line
-    assert ledger.unexpected([row | {"control": arm | {"verdict": "fails"}}]) == []
-    assert ledger.unexpected([row | {"control": arm, "headline": False}]) == []  # a small size need not separate them
-    assert ledger.unexpected([row | {"control": arm, "verdict": "undecided", "expected": "undecided"}]) == []
 
 
 TOPIC = """

@@ -1,19 +1,16 @@
 """Records from the command line: complete, resumable, refused when they must be; and starting a chapter."""
 
 import contextlib
-import datetime
 import json
 import math
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
-from typing import ClassVar
 from unittest.mock import Mock
 
 import pandas as pd
@@ -22,15 +19,13 @@ import pytest
 import toybook
 import yaml
 
-from bookbuilder.ledger import changes, recording, workers
+from bookbuilder.ledger import recording, workers
 from bookbuilder.notebook import form
 from bookbuilder.paths import Repo
 from bookbuilder.sphinx_site import stage
-from derived.lab.experiment import Experiment
 from derived.lab.real import pinned
 
-PAPER = ("--authors", "Some One", "--bibkey", "someone2026mine")
-LABEL = re.compile(r"^:label: (\S+)", re.M)
+PAPER = ("--authors", "A. One, B. Two", "--bibkey", "someone2026mine")
 
 
 class Here(Executor):
@@ -49,21 +44,6 @@ def paper(repo, monkeypatch):
     here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
     monkeypatch.setattr(workers, "workers", here)
     return toybook.write_paper(repo, toybook.EXPERIMENT, toybook.CLAIMS)
-
-
-def test_what_ended_beside_the_condition_that_stopped_is_kept(tmp_path):
-    good, failed, stopped, waiting, cancelled = futures = [Future() for _ in range(5)]
-    rows = pd.DataFrame({"value": [1.0]})
-    good.set_result((rows, 2.0, 3.0))
-    failed.set_result((rows.assign(failure="no"), 2.0, 3.0))
-    stopped.set_exception(KeyboardInterrupt())
-    cancelled.cancel()
-    recording._keep_finished(tmp_path, {each: number for number, each in enumerate(futures)})
-    assert [file.name for file in tmp_path.iterdir()] == ["0.parquet"]
-    kept, seconds, peak = recording.kept(tmp_path / "0.parquet")
-    pd.testing.assert_frame_equal(kept, rows)
-    assert (seconds, peak) == (2.0, 3.0)
-    assert not waiting.done()
 
 
 def test_an_interrupted_recording_continues_where_it_stopped(repo, paper):
@@ -126,6 +106,9 @@ def test_a_failing_condition_is_told_and_an_old_record_stays(repo, paper):
         (("toy", "Draws", "--tier", "gpu"), "Draws is not offered at tier gpu; it has ci, cpu"),
         (("toy", "--tier", "ci"), "runs in every build"),
         (("nope",), "no chapter is called nope"),
+        ((), "name a paper"),
+        (("toy", "--minutes", "3"), "--minutes needs --missing"),
+        (("--missing", "--tier", "ci"), "runs in every build"),
     ],
 )
 def test_what_cannot_be_recorded_is_one_clear_line(repo, paper, arguments, message):
@@ -133,17 +116,6 @@ def test_what_cannot_be_recorded_is_one_clear_line(repo, paper, arguments, messa
     assert process.returncode == 1
     assert len(process.stderr.splitlines()) == 1
     assert message in process.stderr
-
-
-def test_a_clock_set_back_records_nothing(repo, paper):
-    """A record of an earlier day would seem older than a criterion that was written before it."""
-    later = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)
-    entry = {"date": later, "claims": ["T-1"], "kind": "range", "what": "It was 8.", "why": "Too few."}
-    (repo / changes.FILE).write_text(yaml.safe_dump([entry]), "utf-8")
-    ran = toybook.derived(repo, "record", "toy", "--uncommitted", "--tier", "cpu")
-    assert ran.returncode == 1
-    assert ran.stderr.strip().endswith(f"and a change of T-1 is of {later}: set the clock")
-    assert not (repo / "results/toy/Draws/cpu").exists()
 
 
 def head_of(repo) -> dict:
@@ -245,54 +217,19 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
     assert (paper / "ran").read_text() == "012", "nothing ran a second time"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "name a paper"),
-        (("toy", "--minutes", "3"), "--minutes needs --missing"),
-        (("--missing", "--tier", "ci"), "runs in every build"),
-        (("nope", "--missing"), "no chapter is called nope"),
-    ],
-)
-def test_what_cannot_be_missing_is_one_clear_line(repo, paper, arguments, message):
-    process = toybook.derived(repo, "record", *arguments)
-    assert process.returncode == 1
-    (line,) = process.stderr.splitlines()
-    assert message in line
-
-
-def test_a_new_chapter_runs_as_it_stands_and_a_name_in_use_is_refused(repo):
+def test_a_new_chapter_has_the_form_and_a_name_in_use_is_refused(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell())
     toybook.write_toc(repo, "toy")
     assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
-    assert toybook.derived(repo, "register", "my_paper", "holds", "MP-1").returncode == 0
-    process = toybook.derived(repo, "run", "my_paper")
-    assert process.returncode == 0, process.stderr
-    assert toybook.findings(repo, "my_paper")["rows"][0]["verdict"] == "holds"
     notebook = json.loads((repo / "notebooks/my_paper.ipynb").read_text())
     assert form.is_strict(notebook)
     assert form.faults(repo, "my_paper", notebook) == []
-    executed = json.loads((repo / "_build/executed/notebooks/my_paper.ipynb").read_text())
-    assert [
-        cell
-        for cell in executed["cells"]
-        if any("image/svg+xml" in out.get("data", {}) for out in cell.get("outputs", []))
-    ]
     assert stage.known(Repo(repo), ["my_paper"]) == []
     again = toybook.derived(repo, "new", "my_paper", *PAPER)
     assert again.returncode == 1
     assert "there is a chapter my_paper already" in again.stderr
-    for left in ("tests/papers/other/test_first.py",):
-        (repo / left).parent.mkdir(parents=True, exist_ok=True)
-        (repo / left).write_text("mine")
-        refused = toybook.derived(repo, "new", "other", *PAPER)
-        assert f"there is a chapter other already ({left}); take another name" in refused.stderr
-        assert (repo / left).read_text() == "mine"
-        (repo / left).unlink()
-    refusals = {"My-Paper": "is no slug", "class": "is no slug", "a" * 41: "41 letters, and a slug at most 40"}
-    refusals |= dict.fromkeys(("numpy", "test", "derived", "new_paper"), "is the name of a package")
-    for wrong, words in refusals.items():
-        assert words in toybook.derived(repo, "new", wrong, *PAPER).stderr
+    for wrong in ("My-Paper", "class"):
+        assert "is no slug" in toybook.derived(repo, "new", wrong, *PAPER).stderr
 
 
 def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
@@ -311,24 +248,12 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
     refused = toybook.derived(repo, "site", "my_paper")
     assert refused.returncode == 1
     assert refused.stderr.splitlines() == [
-        "derived: my_paper: T-1 is a claim of toy; a chapter's ids begin with letters of its own",
+        "derived: my_paper: T-1 is a claim of toy; the ids of a chapter begin with letters that no other has",
         "derived: my_paper: book/references.bib has no entry nobody2026",
         "derived: my_paper: theorem my_paper-square lacks its proof",
     ]
     assert not Repo(repo).executed("my_paper").exists()
     assert "T-1 is a claim of toy" in toybook.derived(repo, "run", "my_paper").stderr
-
-
-def test_letters_that_a_chapter_has_are_no_others(repo):
-    toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
-    toybook.write_ledger(repo, toybook.COMMITTED | {"id": "MP-1"}, toybook.COMMITTED | {"id": "MYP-1"})
-    assert "register my_paper holds MYPA-1" in toybook.derived(repo, "new", "my_paper", *PAPER).stdout
-    bibliography = (repo / "book/references.bib").read_text()
-    assert "@misc{someone2026mine," in bibliography
-    second = toybook.derived(repo, "new", "my_page", "--authors", "A. One, B. Two, C. Three", "--bibkey", "one2026page")
-    assert "register my_page holds MYPAG-1" in second.stdout, "the claim of my_paper is in no ledger yet"
-    assert "author = {A. One and B. Two and C. Three}" in (repo / "book/references.bib").read_text()
 
 
 def test_a_new_chapter_is_the_last_of_the_chapters(repo):
@@ -338,6 +263,7 @@ def test_a_new_chapter_is_the_last_of_the_chapters(repo):
     written = yaml.safe_load((repo / "book/chapters.yml").read_text())["chapters"]
     assert [*written] == ["toy", "my_paper"]
     assert [*written["my_paper"]] == ["read", "surprise", "says", "found", "means"]
+    assert "author = {A. One and B. Two}" in (repo / "book/references.bib").read_text()
 
 
 def test_a_new_chapter_passes_the_lint_and_its_own_tests(repo):
@@ -386,41 +312,13 @@ def test_a_worker_has_one_thread(monkeypatch):
     assert found == ["1"] * len(found)
 
 
-@pytest.mark.parametrize("gone", [psutil.ZombieProcess(1), psutil.NoSuchProcess(1), psutil.AccessDenied(1)])
-def test_a_worker_that_has_ended_by_itself_hides_no_error_and_saves_no_other(monkeypatch, gone):
-    ended, running = Mock(), Mock()
-    ended.cmdline.side_effect = gone
-    running.cmdline.return_value = ["python", "-c", "spawn_main()"]
-    monkeypatch.setattr(workers.psutil, "Process", lambda: Mock(children=lambda: [ended, running]))
-    with pytest.raises(KeyError, match="the cause"), workers._pool(1):
-        raise KeyError("the cause")
-    running.kill.assert_called_once()
-
-
-def test_a_child_that_was_killed_and_not_waited_for_hides_no_error():
-    """A true zombie: its command line cannot be read, and the error that ended the pool is told all the same."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        os.kill(child.pid, signal.SIGKILL)
-        while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.01)
-        with pytest.raises(psutil.ZombieProcess):
-            psutil.Process(child.pid).cmdline()
-        with pytest.raises(KeyError, match="the cause"), workers._pool(1):
-            raise KeyError("the cause")
-        assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE, "it was there all the time"
-
-
 def git(repo, *arguments: str) -> str:
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
     return subprocess.run(command, cwd=repo, capture_output=True, text=True, check=True).stdout
 
 
 def test_only_committed_sources_are_recorded_unless_the_record_may_say_so(repo, paper):
-    git(repo, "init", "-q")
-    (repo / ".gitignore").write_text("/_build/\nran\n")
-    git(repo, "add", ".")
-    git(repo, "commit", "-qm", "all")
-    commit = git(repo, "rev-parse", "HEAD").strip()
+    commit = committed(repo)
     (repo / "src/derived/papers/toy/claims.py").write_text(toybook.CLAIMS + "# no part of the experiment\n")
     assert toybook.derived(repo, "record", "toy").returncode == 0
     assert head_of(repo)["commit"] == commit
@@ -453,34 +351,6 @@ def test_a_source_that_git_does_not_know_is_not_committed(repo, paper):
     assert "not committed: src/derived/papers/toy/more.py;" in process.stderr
 
 
-def test_each_experiment_is_recorded_with_the_history_of_its_own_time(repo, paper):
-    committed(repo)
-    other = toybook.EXPERIMENT.replace("class Draws", "class Others").replace("(Draws,)", "(Others,)")
-    (paper / "others.py").write_text(other.replace("def run(", "def run(  # of others\n        "))
-    claims = paper / "claims.py"
-    claims.write_text(
-        claims.read_text()
-        .replace("import EXPERIMENTS as EXPERIMENTS\n", "import EXPERIMENTS as FIRST\n")
-        .replace(
-            "\nCLAIMS",
-            "\nfrom derived.papers.toy.others import Others\n\nEXPERIMENTS = (*FIRST, Others)\nCLAIMS",
-            1,
-        )
-    )
-    change(
-        paper,
-        "if self.num == 5:",
-        "if self.num == 5:\n            with MARK.with_name('others.py').open('a') as file:\n"
-        "                file.write('x = 1\\n')",
-    )
-    git(repo, "add", ".")
-    git(repo, "commit", "-qm", "two")
-    process = toybook.derived(repo, "record", "toy", "--jobs", "1")
-    assert "toy/Others: not committed: src/derived/papers/toy/others.py" in process.stderr
-    assert (repo / "results/toy/Draws").exists()
-    assert not (repo / "results/toy/Others").exists()
-
-
 def test_what_git_says_is_said_and_nothing_runs(repo, paper, monkeypatch):
     """A checkout that git refuses, or that has no git, names no commit in silence no more."""
     refusals = {"not a git repository": lambda: None}
@@ -500,22 +370,6 @@ def test_what_git_says_is_said_and_nothing_runs(repo, paper, monkeypatch):
     assert not (paper / "ran").exists()
 
 
-def test_drafts_of_another_seed_device_or_code_are_others(tmp_path, monkeypatch):
-    class Draws(Experiment):
-        tiers: ClassVar = {"cpu": {}}
-
-        @classmethod
-        def paper(cls) -> str:
-            return "toy"
-
-    def drafts(seed: int, device: str, code: str):
-        monkeypatch.setattr(recording, "file_hash", lambda paths, root: code)
-        return recording.drafts_of(Repo(tmp_path), Draws, "cpu", seed, device)
-
-    runs = [(0, "cpu", "a"), (5, "cpu", "a"), (0, "cuda", "a"), (0, "cpu", "b")]
-    assert len({drafts(*each) for each in runs}) == len(runs)
-
-
 def test_experiments_that_cannot_be_imported_are_one_clear_line(repo, paper):
     change(paper, "import pandas as pd", "import pandas as pd, nowhere")
     process = toybook.derived(repo, "record", "toy", "--uncommitted")
@@ -532,22 +386,11 @@ def test_a_failure_at_tier_ci_is_one_clear_line(repo, paper):
     )
     process = toybook.derived(repo, "record", "toy", "--uncommitted")
     assert process.returncode == 1
-    assert process.stderr.splitlines()[-1] == "derived: toy/Draws at tier ci: 3 conditions failed (ArithmeticError: no)"
+    assert (
+        process.stderr.splitlines()[-1]
+        == "derived: toy/Draws at the small size (ci): 3 conditions failed (ArithmeticError: no)"
+    )
     assert not (repo / "results/toy").exists()
-
-
-def test_the_live_run_says_why_a_condition_failed(repo, paper):
-    change(paper, "draw = torch.rand(", "assert condition['shift'] != 1, 'no'\n        draw = torch.rand(")
-    cell = (
-        "from derived.lab.study import study\nfrom derived.papers.toy.draws import Draws\n"
-        "study(Draws, tier, seed, device)"
-    )
-    toybook.write_chapter(repo, "toy", cell, toybook.report_cell())
-    toybook.write_ledger(repo, toybook.COMMITTED | {"verdict": None})
-    process = toybook.derived(repo, "run")
-    assert process.stderr.strip().endswith(
-        "raised RuntimeError: Draws at tier ci: the condition {'shift': 1} failed: AssertionError: no"
-    )
 
 
 CLOCKS = ("seconds", "peak_memory_mb", "date", "started", "checksums")
@@ -597,13 +440,3 @@ def test_a_recording_killed_anywhere_continues_to_the_same_record(repo, paper):
         assert toybook.derived(repo, "record", "toy", "--uncommitted").returncode == 0
         assert not [*(repo / "results").rglob(".*")], "what was half saved is swept away"
         assert found() == whole, moment
-
-
-def test_a_card_takes_one_process_unless_more_are_asked_for(monkeypatch, repo, paper):
-    asked, here = [], workers.workers
-    monkeypatch.setattr(workers, "workers", lambda jobs, scheduler: asked.append(jobs) or here(jobs, scheduler))
-    monkeypatch.setattr(workers, "machine", lambda device: ("cuda", "a card"))
-    monkeypatch.setattr(workers, "attempted", lambda sized, condition, seed, device: pd.DataFrame([condition]))
-    for jobs in ([], ["--jobs", "4"]):
-        assert toybook.derived(repo, "record", "toy", "--uncommitted", "Draws", *jobs).returncode == 0
-    assert asked == [1, 4]

@@ -20,6 +20,7 @@ import toybook
 from bookbuilder.ledger import workers
 
 Client = pytest.importorskip("distributed").Client
+dask = pytest.importorskip("dask")
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments, which do what files beside them say."""
 
@@ -84,6 +85,14 @@ def repo(tmp_path_factory):
     root = toybook.make_house(tmp_path_factory.mktemp("cluster"))
     toybook.write_paper(root, EXPERIMENT, CLAIMS)
     return root
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Give a client five minutes for its scheduler, on a machine that has other work."""
+    monkeypatch.setattr(workers, "PATIENCE", 300)
+    with dask.config.set({"distributed.comm.timeouts.connect": "300s"}):
+        yield
 
 
 @contextlib.contextmanager
@@ -161,7 +170,7 @@ def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_no
     assert {*ran(repo)} == {f"5{shift}" for shift in range(6)}
 
 
-def test_a_condition_that_fails_three_times_is_a_failed_row_and_the_rest_goes_on(repo, address):
+def test_a_condition_that_fails_is_a_failed_row_and_the_rest_goes_on(repo, address):
     wrong = told(repo, "raise")
     done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", address)
     wrong.unlink()
@@ -169,7 +178,7 @@ def test_a_condition_that_fails_three_times_is_a_failed_row_and_the_rest_goes_on
     assert done.stderr.splitlines()[-1] == (
         "derived: toy/Draws/cpu: recorded with 1 failed conditions (ArithmeticError: the second one)"
     )
-    assert ran(repo).count("52") == 3
+    assert ran(repo).count("52") == 1
     rows = pd.read_parquet(repo / "results/toy/Draws/cpu/rows.parquet")
     record(repo)
     assert rows["failure"].notna().sum() == 1
@@ -178,7 +187,8 @@ def test_a_condition_that_fails_three_times_is_a_failed_row_and_the_rest_goes_on
     assert 'raise ArithmeticError("the second one")' in trace
 
 
-def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(repo, local):
+def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(repo, local, monkeypatch):
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2s")  # or it is looked for for 30 seconds
     slow, drafts = told(repo, "slow"), repo / "_build/record"
     shutil.rmtree(drafts, ignore_errors=True)
     with cluster(repo, 1) as (found, scheduler):
@@ -263,6 +273,23 @@ def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(repo, 
     assert line.startswith("derived: the worker tcp://127.0.0.1:")
     assert "has another derived/papers/toy/draws.py; nothing was run or saved" in line
     assert not (repo / "results/toy/Draws/cpu").exists()
+
+
+def test_a_worker_that_holds_older_code_in_memory_is_refused(repo, monkeypatch):
+    monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
+    draws = repo / "src/derived/papers/toy/draws.py"
+    text = draws.read_text()
+    with cluster(repo, 1) as (found, _):
+        for _ in range(2):  # as it is, a worker may be used again
+            with workers.workers(0, found) as executor:
+                assert executor.submit(abs, -1).result(300) == 1
+        draws.write_text(text + "# edited\n")
+        try:
+            words = r"the worker tcp://127.0.0.1:\d+ loaded derived/papers/toy/draws.py before it changed; nothing"
+            with pytest.raises(workers.UserError, match=words), workers.workers(0, found):
+                raise AssertionError("it was let in")
+        finally:
+            draws.write_text(text)
 
 
 def test_a_worker_with_other_versions_is_refused(repo, monkeypatch):

@@ -1,7 +1,5 @@
 """The claims that a paper's sources state."""
 
-import pytest
-
 from bookbuilder.notebook import claim_ids
 
 TOPIC = '''"""The topic."""
@@ -31,11 +29,9 @@ CLAIMS = (
 '''
 
 
-@pytest.mark.parametrize("place", ["claims/topic.py", "topic.py"])
-def test_claims_are_found_wherever_a_paper_states_them(tmp_path, place):
-    file = tmp_path / "src/derived/papers/toy" / place
+def test_claims_are_found_where_a_paper_states_them(tmp_path):
+    file = tmp_path / "src/derived/papers/toy/topic.py"
     file.parent.mkdir(parents=True)
     file.write_text(TOPIC)
     assert sorted(claim_ids.ids(tmp_path, "toy")) == ["T-1", "T-2", "T-3", "T-4", "T-6", "T-7"]
     assert sorted(claim_ids.ids(tmp_path, "toy", judged=True)) == ["T-1", "T-2", "T-3", "T-4"]
-    assert sorted(claim_ids.bare(tmp_path, "toy")) == ["T-1", "T-3", "T-4"]

@@ -55,7 +55,6 @@ FAULTS = [
     (swap, "toy: its sections are not in the order In short, The question"),
     (lambda n: n.cells.pop(0), "toy: 0 cells before its first section are tagged opening; one is wanted"),
     (lambda n: n.cells.insert(0, n.cells[0]), "toy: 2 cells before its first section are tagged opening"),
-    (lambda n: n.metadata.derived.update(minutes_to_read=5), "toy: its minutes are computed"),
     (
         lambda n: n.cells.extend(new_code_cell("x = 1\n" * 6) for _ in range(3)),
         "toy: the median cell has 6 lines of code, over 5",

@@ -1,6 +1,5 @@
 """Whose a statement is, where it is checked, and which test bears its label."""
 
-import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from bookbuilder.notebook import statements
@@ -47,9 +46,8 @@ def test_a_statement_without_options_is_a_statement_still():
     assert (each.kind, each.label, each.whose) == ("lemma", "", "")
 
 
-@pytest.mark.parametrize("place", ["test_toy_one.py", "toy/test_one.py"])
-def test_a_label_is_borne_by_the_test_in_whose_words_it_stands(tmp_path, place):
-    path = tmp_path / "tests/papers" / place
+def test_a_label_is_borne_by_the_test_in_whose_words_it_stands(tmp_path):
+    path = tmp_path / "tests/papers/toy/test_one.py"
     path.parent.mkdir(parents=True)
     path.write_text('''"""Module: `not-borne`? It is."""
 
@@ -65,4 +63,4 @@ def test_second():
 ''')
     borne = {label: [test.name for test in each] for label, each in statements.tests(tmp_path, "toy").items()}
     assert borne == {"above": ["test_first"], "inside": ["test_first"], "both": ["test_first", "test_second"]}
-    assert statements.tests(tmp_path, "toy")["above"][0][::2] == (f"tests/papers/{place}", 7)
+    assert statements.tests(tmp_path, "toy")["above"][0][::2] == ("tests/papers/toy/test_one.py", 7)

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -62,43 +61,6 @@ def test_a_chapter_runs_in_the_builders_own_python_whatever_kernels_jupyter_find
     assert done.returncode == 0, done.stderr
 
 
-def test_versions_are_those_that_the_kernel_says(repo):
-    cell = toybook.report_cell().replace("'on_page': []", "'on_page': [], 'versions': {'numpy': '1.0'}")
-    toybook.write_chapter(repo, "toy", cell)
-    toybook.write_toc(repo, "toy")
-    toybook.derived(repo, "run")
-    found = toybook.findings(repo, "toy")["versions"]
-    assert (found["numpy"], found["python"]) == ("1.0", platform.python_version())
-
-
-def test_what_runs_again_is_decided_by_what_files_hold_whatever_the_clock_says(repo):
-    """A clock set back: a cell that changed is older than its run, and what did not change is younger."""
-    good(repo)
-    assert "done in" in toybook.derived(repo, "run").stdout
-    path = repo / "notebooks/toy.ipynb"
-    toybook.write_chapter(repo, "toy", "x = 2", toybook.report_cell())
-    os.utime(path, (0, 0))
-    assert "done in" in toybook.derived(repo, "run").stdout
-    for file in (path, repo / "requirements.lock"):
-        os.utime(file, (2**32, 2**32))
-    assert "(cached)" in toybook.derived(repo, "run").stdout
-
-
-def test_the_books_own_run_is_found_again_after_one_of_another_seed(repo):
-    good(repo)
-    assert "done in" in toybook.derived(repo, "run").stdout
-    content = (repo / "_build/executed/notebooks/toy.ipynb").read_text()
-    assert "done in" in toybook.derived(repo, "run", "--seed", "1").stdout
-    assert toybook.findings(repo, "toy")["seed"] == 1
-    again = toybook.derived(repo, "run")
-    assert "(cached)" in again.stdout
-    assert toybook.findings(repo, "toy")["seed"] == 0
-    assert (repo / "_build/executed/notebooks/toy.ipynb").read_text() == content
-    assert toybook.derived(repo, "run", "--seed", "1").returncode == 0
-    (repo / "_build/aside/toy/toy.json").write_text("damaged")
-    assert "done in" in toybook.derived(repo, "run").stdout
-
-
 def test_an_essay_runs_and_is_cached_as_a_chapter_is_and_makes_no_claim(repo):
     good(repo)
     with (repo / "book/chapters.yml").open("a") as file:
@@ -126,6 +88,8 @@ FAULTS = {
     ),
     "no check": (toybook.report_cell(on_page=["T-1"]), "claim T-1 is on_page, and no check cell names it"),
     "no report": ("x = 1", "called report(...) 0 times"),
+    "no proof": (toybook.report_cell(proof="gone"), "claim T-1 rests on 'gone', a label that the page has not"),
+    "leaks": (f"import os\n{toybook.report_cell()}\nos.getcwd()", "its output shows the working directory"),
 }
 
 
@@ -226,22 +190,6 @@ def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(repo, how
     assert toybook.derived(repo, "run").returncode == 0
 
 
-def test_a_build_that_is_killed_while_its_worker_starts_takes_it_along(repo):
-    toybook.write_chapter(repo, "toy", "import time", "time.sleep(600)")
-    toybook.write_toc(repo, "toy")
-    driver = toybook.start(repo, "run", stdout=subprocess.DEVNULL)
-    family, deadline = [], time.monotonic() + 300
-    while time.monotonic() < deadline and not family:
-        family = psutil.Process(driver.pid).children(recursive=True)
-    driver.kill()
-    assert driver.wait(120) != 0
-    _, alive = psutil.wait_procs(family, timeout=120)
-    for process in alive:
-        process.kill()
-    assert family
-    assert not alive
-
-
 def test_a_corrupt_cache_is_run_again(built):
     path = built / "_build/executed/notebooks/toy.ipynb"
     path.write_text(path.read_text()[:-30])
@@ -310,13 +258,6 @@ def test_the_press_starts_without_torch_and_matplotlib():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_what_a_cell_writes_past_python_stops_nothing(repo):
-    toybook.write_chapter(repo, "toy", "import os\nfor _ in range(40):\n    os.write(1, b'x' * 10_000)", "1 / 0")
-    toybook.write_toc(repo, "toy")
-    process = toybook.derived(repo, "run", "--limit", "40")
-    assert lines(process)[-1].endswith("raised ZeroDivisionError: division by zero")
-
-
 def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier_run(
     repo, tmp_path_factory, monkeypatch
 ):
@@ -375,14 +316,12 @@ def test_what_a_kernel_started_ends_with_it(repo):
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.parametrize("damage", ["a word", "no column", "no rows"])
+@pytest.mark.parametrize("damage", ["no column", "no rows"])
 def test_findings_of_another_shape_count_as_not_run(repo, damage):
     good(repo)
     assert toybook.derived(repo, "run").returncode == 0
     found = toybook.findings(repo, "toy")
     match damage:
-        case "a word":
-            found["rows"][0]["value"] = "abc"
         case "no column":
             del found["rows"][0]["verdict"]
         case "no rows":
@@ -405,20 +344,12 @@ def test_a_build_started_in_the_background_can_be_interrupted(repo):
             driver.kill()
 
 
-NO_NOTEBOOK = {
-    "{}": " is no notebook: it has no list of cells",
-    "[]": " is no notebook: it has no list of cells",
-    '{"cells": []}': " is no notebook: it has no metadata",
-    '{"cells": [1], "metadata": {}}': ": cell 1 lacks cell_type, metadata or source",
-    '{"cells": [{"cell_type": "code"}], "metadata": {}}': ": cell 1 lacks cell_type, metadata or source",
-}
-
-
-@pytest.mark.parametrize("content", NO_NOTEBOOK)
+@pytest.mark.parametrize("content", ["[]", '{"cells": []}', '{"cells": [1], "metadata": {}}'])
 def test_a_file_that_is_no_notebook_is_one_clear_line(repo, content):
     good(repo)
     (repo / "notebooks/toy.ipynb").write_text(content)
-    assert lines(toybook.derived(repo, "run")) == [f"derived: toy: notebooks/toy.ipynb{NO_NOTEBOOK[content]}"]
+    [line] = lines(toybook.derived(repo, "run"))
+    assert line.startswith("derived: toy: notebooks/toy.ipynb is no notebook: it lacks")
 
 
 def test_a_syntax_error_names_its_cell_or_its_file(repo):
@@ -433,33 +364,11 @@ def test_a_syntax_error_names_its_cell_or_its_file(repo):
     assert line.startswith("derived: toy: src/derived/papers/mine/__init__.py, line 2: no Python: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "chapters.yml: a mapping is expected; found None"),
-        (
-            "chapters: {absent: {}}\nparts: [{caption: Chapters}]\n",
-            "book/chapters.yml: it names absent, but notebooks/absent.ipynb is not there",
-        ),
-    ],
-)
-def test_a_book_that_cannot_be_is_one_clear_line(repo, text, message):
-    good(repo)
-    (repo / "book/chapters.yml").write_text(text)
-    [line] = lines(toybook.derived(repo, "run"))
-    assert line == f"derived: {message}"
-
-
-def test_findings_that_are_none_are_made_again(built):
-    (built / "_build/findings/toy.json").write_text("[]")
-    assert "done in" in toybook.derived(built, "run").stdout
-
-
 def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsys):
     toybook.write_chapter(repo, "toy", "import time", "time.sleep(5)", toybook.report_cell())
     toybook.write_toc(repo, "toy")
     toybook.write_record(repo, seconds=2160.4)
-    monkeypatch.setattr(driver, "TELL_EVERY", 2)
+    monkeypatch.setattr(driver, "REPORT_EVERY", 2)
     for name, value in toybook.environment(repo).items():
         monkeypatch.setenv(name, value)
     outcomes = []
@@ -487,7 +396,7 @@ def test_what_can_be_known_of_all_chapters_is_told_at_once_and_nothing_runs(repo
     assert ran.returncode == 1
     said = lines(ran)
     for line in (
-        "derived: toy: T-1 is a claim of other; a chapter's ids begin with letters of its own",
+        "derived: toy: T-1 is a claim of other; the ids of a chapter begin with letters that no other has",
         "derived: toy: cell 3 has 26 lines of code, over 25",
         "derived: other: cell 3 (x = (), line 1: no Python: '(' was never closed",
     ):

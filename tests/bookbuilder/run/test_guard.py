@@ -20,8 +20,6 @@ def page(*markdown: str, tags: tuple[str, ...] = ()) -> dict:
         ("````{exercise}\n```python\nx\n````", "cell 1 (````{exercise}): line 1: ```` is opened and not closed"),
         ("a $$x = 1$$ and\n$$\ny", "cell 1 (a $$x = 1$$ and): line 2: $$ is opened and not closed"),
         (":::{note}\n$$\nx\n:::", "cell 1 (:::{note}): line 2: $$ is opened and not closed"),
-        ("a $\\frac{1}{2$ b", "cell 1 (a $\\frac{1}{2$ b): $\\frac{1}{2$ opens 2 braces and closes 1"),
-        ("$$\nx_1}\n$$", "cell 1 ($$): $$ x_1} $$ opens 0 braces and closes 1"),
         (
             "```{solution} ex\nwords\n```",
             "cell 1 (```{solution} ex): a {solution} outside of a cell with the tag `solution` stays in the students' "
@@ -37,8 +35,6 @@ def test_a_fault_of_the_source_is_named(text, fault):
     "text",
     [
         "$$\nx\n$$\nand $$y$$",
-        "$\\{x_{1}\\}$ and `f{` at \\$5 {",
-        "```python\nf'${x'\n```\nand $y$",
         "`$$` opens a display",
         "```python\ncost = '$$'\n```",
         "::::{note}\n:::{prf:proof}\n$$x$$\n:::\n::::",
@@ -120,16 +116,3 @@ def test_a_proof_that_is_not_on_the_page_is_named():
 def test_no_chapter_of_the_book_has_a_fault():
     for path in sorted((toybook.ROOT / "notebooks").glob("*.ipynb")):
         assert guard.source_faults(nbformat.read(path, as_version=4)) == [], path.name
-
-
-def test_a_chapter_with_a_fault_keeps_its_last_good_run(repo):
-    toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
-    assert toybook.derived(repo, "run").returncode == 0
-    before = toybook.findings(repo, "toy")
-    toybook.write_chapter(repo, "toy", "import os; os.getcwd()", toybook.report_cell(proof="thm-gone"))
-    process = toybook.derived(repo, "run")
-    assert process.returncode == 1
-    assert "derived: toy: cell 3 (import os; os.getcwd()): its output shows the working directory" in process.stderr
-    assert "; claim T-1 rests on 'thm-gone', a label that the page has not" in process.stderr
-    assert toybook.findings(repo, "toy") == before

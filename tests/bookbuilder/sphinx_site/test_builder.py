@@ -10,6 +10,7 @@ import psutil
 import pytest
 import toybook
 
+from bookbuilder.paths import UserError
 from bookbuilder.sphinx_site import builder
 
 DRIVER = """
@@ -48,5 +49,5 @@ def test_a_stopped_driver_takes_the_site_builder_along(endless, how):
 
 def test_a_site_builder_that_never_ends_is_stopped(endless, monkeypatch, tmp_path):
     monkeypatch.setattr(builder, "LIMIT", 3)
-    with pytest.raises(builder.RenderError, match="stopped at its limit of 3 s"):
+    with pytest.raises(UserError, match="stopped at its limit of 3 s"):
         builder.build_html(tmp_path, tmp_path, tmp_path)

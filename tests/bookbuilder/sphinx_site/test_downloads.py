@@ -81,11 +81,11 @@ def written(tree: Path, name: str) -> Path:
 def test_a_chapter_carries_its_own_records_and_rows_of_the_ledger(tree):
     (tree / "results/toy/Draws/.cpu.new-1").mkdir()
     (tree / "results/toy/Draws/.cpu.new-1/record.json").write_text("half saved")
-    (tree / "results/toy/bench.json").write_text("{}")
+    (tree / "results/toy/notes.json").write_text("{}")
     (tree / "results/other").mkdir()
-    (tree / "results/other/bench.json").write_text("{}")
+    (tree / "results/other/notes.json").write_text("{}")
     folder = written(tree, "downloads")
-    carried = {"results/ledger.json", "results/toy/bench.json", "results/toy/Draws/cpu/record.json"}
+    carried = {"results/ledger.json", "results/toy/notes.json", "results/toy/Draws/cpu/record.json"}
     for name in ("toy", "toy-student"):
         with zipfile.ZipFile(folder / f"{name}.zip") as pack:
             assert {*pack.namelist()} == {f"{name}.ipynb", *carried}
@@ -139,14 +139,3 @@ def test_the_command_of_the_first_cell_fetches_package_and_records(tree):
     environment = os.environ | {"PATH": f"{path.parent}:{os.environ['PATH']}"}
     subprocess.run(command, shell=True, check=True, cwd=tree / "empty", env=environment)
     assert (tree / "empty/results/toy/Draws/cpu/record.json").read_text() == "{}"
-
-
-def test_students_keep_what_follows_the_box_of_a_solution_in_its_cell():
-    tags = {"tags": ["solution"]}
-    box = "```{solution} x\n## no heading\nSo.\n```"
-    mixed = f"{box}\n\n**Open project.** Try.\n\n## Take-away"
-    sources = ["Text.", box, "A rubric.", mixed]
-    cells = [new_markdown_cell(text, metadata=tags if text != "Text." else {}) for text in sources]
-    found = downloads.student(new_notebook(cells=[*cells, new_code_cell("1", metadata=tags)])).cells
-    assert [cell.source for cell in found] == ["Text.", "**Open project.** Try.\n\n## Take-away"]
-    assert found[1].metadata["tags"] == []

@@ -57,6 +57,17 @@ def test_nbgrader_knows_answers_checks_and_words_with_their_points():
     ]
 
 
+def test_an_exercise_of_two_kinds_has_the_points_of_its_minutes():
+    notebook = chapter()
+    notebook.cells[3].source = ONE.replace("*Derive, 15", "*Implement and train, 25")
+    points = {
+        c.id: c.metadata.nbgrader.points
+        for c in homework("toy", notebook, notebook, solved=False).cells
+        if c.id == "check"
+    }
+    assert points == {"check": 5}
+
+
 def test_a_solution_that_its_own_check_refuses_is_named():
     with pytest.raises(UserError, match=r"^toy: the solution of toy-one does not pass its own check: \(b\) not right"):
         homework("toy", chapter(), chapter("(b) not right: yours is 3\n"), solved=False)

@@ -133,7 +133,7 @@ def test_what_is_offered_by_default_is_chosen_and_the_rest_where_it_is_wanted():
     assert offers(optional=True) == {"default", "optional"}
     assert offers(terms=True) == {"default", "terms"}
     [refused] = [one for one in PACKAGES if one.offer == "terms"][:1]
-    with pytest.raises(ValueError, match=f"^{refused.name} has terms of its own, .*: --accept-terms$"):
+    with pytest.raises(ValueError, match=f"^{refused.name} has its own terms, .*: --accept-terms$"):
         pinned.chosen([refused.name])
 
 

@@ -27,14 +27,6 @@ def test_speeches_by_year():
     assert sum(len(speech.text) for speech in speeches) > 10_700_000
 
 
-@needs("rxnmapper")
-def test_reactions_have_two_sides_and_no_map():
-    found = texts.reactions()
-    assert len(found) == len({*found}) == 5
-    assert sum("BrCC" in one for one in found) == 1, "variants of one reaction count once"
-    assert all(one.count(">>") == 1 and ":" not in one for one in found)
-
-
 @needs("anarci")
 @pytest.mark.parametrize(("chain", "count"), [("H", 49), ("K", 41), ("L", 31)])
 def test_genes_of_a_chain_are_first_alleles_in_amino_acids(chain, count):

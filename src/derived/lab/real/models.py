@@ -1,6 +1,6 @@
 """Trained models that ship in packages, each as a Hugging Face model in evaluation mode with a function for its tokens.
 
-name     of a model in ``MODELS``, or a path to a Hugging Face folder of one's own
+name     of a model in ``MODELS``, or a path to your own Hugging Face folder
 unused   parameters of a file that the model has no place for, named one by one; all others must fit (``strict=True``)
 
 Files come by ``weights_only=True``, safetensors, ONNX initialisers or GGUF: nothing is unpickled.
@@ -50,12 +50,12 @@ class Pretrained:
     """A trained model; ``tokens(text)`` are its tokens (1, length), marks of beginning and end included."""
 
     model: PreTrainedModel
-    tokens: Callable[[str], Tensor] | None  # None: it reads pictures
+    tokens: Callable[[str], Tensor]
     mask: int | None = None  # the token that hides one, where it learned to fill such gaps
 
 
 def load(name: str | Path) -> Pretrained:
-    """A trained model by name, or from a Hugging Face folder of one's own (its safetensors, no code of its).
+    """A trained model by name, or from your own Hugging Face folder (its safetensors; its code is not run).
 
     FileNotFoundError, with the command that fetches it, where it is not here; ValueError for neither.
     """
@@ -68,15 +68,13 @@ def load(name: str | Path) -> Pretrained:
 
 def fresh(trained: Pretrained, generator: torch.Generator) -> Pretrained:
     """The same model as before its training: weights and embeddings normal with the ``initializer_range`` of its
-    configuration, gains one, biases zero; Dinov2's scales of layers as its configuration says."""
+    configuration, gains one, biases zero."""
     model = copy.deepcopy(trained.model)
     width = model.config.initializer_range
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("bias"):
                 parameter.zero_()
-            elif name.endswith("lambda1"):
-                parameter.fill_(model.config.layerscale_value)
             elif parameter.dim() == 1:
                 parameter.fill_(0.0 if isinstance(model, gemma.MODEL) else 1.0)  # its norms scale by one plus the gain
             else:

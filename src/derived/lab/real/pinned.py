@@ -9,7 +9,7 @@ reader    the Python package that reads its files, where torch and safetensors d
 What no experiment reads is left out, though a package ships it. AntiBERTy (97 MB, MIT) would be a third trained model
 of antibodies on walks that the two of Sapiens take at 7 MB. rxnfp (75 MB) has two checkpoints of one training, too few
 for a course. wordllama has static vectors, no attention. Of SpamAssassin's mails a linear rule on five letters knows
-99 %. IgLM and SpliceAI are under licences that are not open. ``lab.real.models.load`` takes a folder of one's own.
+99 %. IgLM and SpliceAI are under licences that are not open. ``lab.real.models.load`` takes your own folder.
 
 Nothing heavy is imported here, since the builder asks what is here before each chapter.
 """
@@ -72,7 +72,7 @@ PACKAGES = (
         files={"rxnmapper==0.4.3": "27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5"},
         offer="default",
         licence="MIT",
-        what="ALBERT on reactions: twelve passes through one shared layer; a head that maps atoms; test reactions",
+        what="ALBERT on reactions: twelve passes through one shared layer; a head that maps atoms",
         chapters=("sinkhorn",),
     ),
     Package(
@@ -169,7 +169,7 @@ def path(name: str) -> Path:
 def chosen(names: Iterable[str] = (), optional: bool = False, terms: bool = False) -> list[Package]:
     """The named packages, else the default ones with the other offers that are wanted.
 
-    ValueError for a name not on the list, and for one with terms of its own that were not accepted.
+    ValueError for a name not on the list, and for one whose terms were not accepted.
 
     >>> [package.name for package in chosen(["minilm"])]
     ['minilm']
@@ -179,7 +179,7 @@ def chosen(names: Iterable[str] = (), optional: bool = False, terms: bool = Fals
     offers = {"default"} | ({"optional"} if optional else set()) | ({"terms"} if terms else set())
     found = [one for one in PACKAGES if (one.name in names if names else one.offer in offers)]
     if refused := [one for one in found if one.offer == "terms" and not terms]:
-        raise ValueError(f"{refused[0].name} has terms of its own, {refused[0].licence}: --accept-terms")
+        raise ValueError(f"{refused[0].name} has its own terms, {refused[0].licence}: --accept-terms")
     return found
 
 

@@ -1,11 +1,10 @@
-"""Real texts that several chapters read: novels, speeches, reactions, genes of antibodies.
+"""Real texts that several chapters read: novels, speeches, genes of antibodies.
 
 Each raises FileNotFoundError, with the command that fetches it, where its package is not here (``pinned.path``).
 """
 
 import ast
 import json
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -56,23 +55,6 @@ def speeches() -> list[Speech]:
     """The State of the Union speeches since 1790 (package ``stdlib``), by year."""
     files = sorted((path("stdlib") / "package/sotu/data").glob("*.json"))
     return [Speech(**json.loads(file.read_text("utf-8"))) for file in files if file.stem[:4].isdigit()]
-
-
-def reactions() -> list[str]:
-    """Five reactions from the tests of ``rxnmapper``, without atom maps, as SMILES ``precursors>>product``, sorted.
-
-    The shorter strings there are one of these the other way round and its variants, some ill-formed on purpose.
-    """
-    tests = (path("rxnmapper") / "tests").glob("test_*mapper.py")
-    found = {
-        node.value
-        for file in sorted(tests)
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and re.search(r"^[^\s:]+>>[^\s:]+$", node.value)
-    }
-    return sorted(each for each in found if len(each) > 35)
 
 
 def antibody_genes(chain: str, species: str = "human") -> Mapping[str, str]:

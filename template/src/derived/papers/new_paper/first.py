@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from derived.lab import measure
-from derived.lab.claims import identity
+from derived.lab.claims import at_most, computed
 from derived.lab.experiment import Experiment
 from derived.lab.plot import COLOURS
 
@@ -32,11 +32,14 @@ class First(Experiment):
 # Claims: evidence and criterion, written before the run.
 
 CLAIMS = (
-    identity(
+    computed(
         "NEW-1",
         "The square of $1$ is $1$.",
         First,
         measure.worst(),
+        "largest gap over its bound",
+        at_most(1.0),
+        unit="of its bound",
         plain="One squared is one.",
         source="paper",
     ),
