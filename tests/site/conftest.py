@@ -39,18 +39,12 @@ class Page:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of a page, of a deck or of a chapter's evidence runs once for each, the costly parts first; the smallest
-    page of a part is its specimen."""
-    parts = {part: sorted(SITE.glob(f"{part}/*.html")) for part in ("notebooks", "claims", "book")}
+    """A test of a page or of a deck runs once for each, the costly parts first."""
     if "page_name" in metafunc.fixturenames:
-        least = [min(paths, key=lambda path: path.stat().st_size) for paths in parts.values() if paths]
-        names = [(1280, f"{part}/{path.name}", path in least) for part, paths in parts.items() for path in paths]
-        names += [(390, f"{path.parent.name}/{path.name}", True) for path in least]
-        metafunc.parametrize(("width", "page_name", "specimen"), [*names, (1280, "search.html", False)])
+        paths = [path for part in ("notebooks", "claims", "book") for path in sorted(SITE.glob(f"{part}/*.html"))]
+        metafunc.parametrize("page_name", [*(f"{path.parent.name}/{path.name}" for path in paths), "search.html"])
     if "deck" in metafunc.fixturenames:
         metafunc.parametrize("deck", [path.parent.name for path in sorted(SITE.glob("teach/*/slides.html"))])
-    if "walked" in metafunc.fixturenames:
-        metafunc.parametrize("walked", [path.stem for path in parts["claims"]])
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A chapter on paper: everything open, nothing cut, solutions at its end; and what takes too long is named."""
 
-import itertools
 import re
 
 import pytest
@@ -67,39 +66,22 @@ def test_the_file_has_every_claim_proof_and_figure_and_its_solutions_last(chapte
     said = [row["data-claim"] for row in article.select("tr.claim")]
     said += [number.get_text() for number in article.select("figure .caption-number")]
     said += [title.get_text() for title in article.select("div.proof .admonition-title > .caption-number")]
-    said += [" ".join(words) for proof in article.select(".proof-fold .proof p") if len(words := plain(proof)) > 3]
-    assert [words for words in said if not is_printed(letters(words), texts)] == []
+    assert [words for words in said if letters(words) not in whole] == []
     tail = whole[whole.rindex("Solutions") :]
-    solved = [words for box in article.select("div.solution p:not(.admonition-title)") if len(words := plain(box)) > 3]
+    begins = [str(next(iter(each.contents), "")) for each in article.select("div.solution p:not(.admonition-title)")]
+    solved = [letters(words) for words in begins if len(words.split()) > 3 and "<" not in words]
     assert solved
-    assert [words for words in solved if letters(" ".join(words)) not in tail] == []
+    assert [words for words in solved if words not in tail] == []
     fonts = [font.get_object() for page in printed.pages for font in page["/Resources"].get("/Font", {}).values()]
     names = {str(font["/FontDescriptor"]["/FontName"]) for font in fonts if "/FontDescriptor" in font}
     assert any("MathJax" in name for name in names), "no formula is set"
 
 
-def is_printed(text: str, texts: list[str]) -> bool:
-    """Whether a page has it, or one page its beginning and the next the rest: a foot may stand between them."""
-    return any(text in page for page in texts) or any(
-        text[:end] in page and text[end:] in following
-        for page, following in itertools.pairwise(texts)
-        for end in range(1, len(text))
-    )
-
-
-def plain(paragraph) -> list[str]:
-    """The words with which a paragraph begins, up to its first formula or mark."""
-    return str(next(iter(paragraph.contents), "")).split() if not getattr(paragraph.contents[0], "name", "") else []
-
-
-def test_no_page_of_paper_is_nearly_empty(printed, texts):
+def test_no_page_of_paper_is_nearly_empty_or_names_the_machine(printed, texts):
     """But for the last ones, of the chapter and before its solutions."""
     pages = zip(printed.pages, texts, strict=True)
     few = [number for number, (page, text) in enumerate(pages, 1) if len(text) < 200 and not page.images]
     assert len(few) <= 2, few
-
-
-def test_a_file_names_nothing_of_the_machine(printed):
     links = [note.get_object() for page in printed.pages for note in page.get("/Annots", [])]
     addresses = [str(note["/A"].get("/URI", "")) for note in links if "/A" in note]
     assert not [address for address in addresses if address.startswith("file:")]

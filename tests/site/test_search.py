@@ -5,6 +5,24 @@ import pytest
 pytestmark = pytest.mark.browser
 RESULTS = "() => [...document.querySelectorAll('.found-list li')].map((e) => e.innerText)"
 
+# Words as a reader types them, by their place: one of the first three results leads there.
+QUERIES = {
+    "book/ledger": "GT-7.a",
+    "notebooks/in_place_ttt": "DeltaNet; test time training; TTT; KV cache",
+    "notebooks/geometric_tax": "Lorenz",
+    "notebooks/sinkhorn": "attention sink; optimal transport",
+    "notebooks/homogenized": "why do tokens collapse; oversmoothing; rank collapse",
+    "notebooks/task_ecologies": "mutual information; world model",
+    "notebooks/cactus": "is cactus faster; how much faster; speculative decoding; vocabulary size",
+    "notebooks/ols_attention": "least squares; linear regression; in-context learning",
+    "notebooks/signal_propagation": "LayerNorm; gradient explosion",
+    "notebooks/hierarchical_kernel": "hierarchical attention",
+    "notebooks/stochastic_approximation": "Robbins-Monro",
+    "book/how_to_read": "how do I cite",
+    "book/words": "what does undecided mean; null arm",
+    "book/running": "reproduce",
+}
+
 
 def search(page, words: str) -> list[str]:
     """What is found, after whatever was looked for before."""
@@ -15,14 +33,27 @@ def search(page, words: str) -> list[str]:
     return page.evaluate(RESULTS)
 
 
-@pytest.fixture(params=[1280, 390])
-def page(browser, site, request):
-    """The page of the search."""
-    context = browser.new_context(viewport={"width": request.param, "height": 900})
-    page = context.new_page()
+@pytest.fixture(scope="module")
+def page(browser, site):
+    """The page of the search, on a phone."""
+    page = browser.new_page(viewport={"width": 390, "height": 900})
     page.goto(f"{site.as_uri()}/search.html")
     yield page
-    context.close()
+    page.close()
+
+
+def test_words_as_a_reader_types_them_find_their_place(page):
+    lost = []
+    for place, words in ((place, words) for place, each in QUERIES.items() for words in each.split("; ")):
+        search(page, words)
+        ways = page.eval_on_selector_all(".found-list a", "(links) => links.slice(0, 3).map((link) => link.href)")
+        lost += [] if any(f"/{place}" in way for way in ways) else [(words, ways)]
+    assert not lost
+
+
+def test_where_no_place_has_all_words_the_count_says_so(page):
+    search(page, "attention xyzzyplugh")
+    assert page.inner_text(".found-count").startswith("No place has all of these words")
 
 
 def test_what_is_looked_for_comes_first_and_lands_at_its_anchor(page):
@@ -45,50 +76,6 @@ def test_what_is_looked_for_comes_first_and_lands_at_its_anchor(page):
         assert page.evaluate(f"{ranges}.some((r) => r.toString().toLowerCase() === '{words.lower()}')")
         seen = "({ top, bottom }) => top >= 0 && bottom <= innerHeight"
         page.wait_for_function(f"{ranges}.map((r) => r.getBoundingClientRect()).some({seen})")
-
-
-@pytest.mark.parametrize(
-    ("words", "place"),  # the place of one of the first three results begins so
-    [
-        ("GT-7.a", "book/ledger"),
-        ("DeltaNet", "notebooks/in_place_ttt"),
-        ("Lorenz", "notebooks/geometric_tax"),
-        ("attention sink", "notebooks/sinkhorn"),
-        ("test time training", "notebooks/in_place_ttt"),
-        ("TTT", "notebooks/in_place_ttt"),
-        ("why do tokens collapse", "notebooks/homogenized"),
-        ("oversmoothing", "notebooks/homogenized"),
-        ("rank collapse", "notebooks/homogenized"),
-        ("mutual information", "notebooks/task_ecologies"),
-        ("optimal transport", "notebooks/sinkhorn"),
-        ("is cactus faster", "notebooks/cactus"),
-        ("how much faster", "notebooks/cactus"),
-        ("speculative decoding", "notebooks/cactus"),
-        ("least squares", "notebooks/ols_attention"),
-        ("linear regression", "notebooks/ols_attention"),
-        ("in-context learning", "notebooks/ols_attention"),
-        ("LayerNorm", "notebooks/signal_propagation"),
-        ("gradient explosion", "notebooks/signal_propagation"),
-        ("vocabulary size", "notebooks/cactus"),
-        ("hierarchical attention", "notebooks/hierarchical_kernel"),
-        ("Robbins-Monro", "notebooks/stochastic_approximation"),
-        ("world model", "notebooks/task_ecologies"),
-        ("KV cache", "notebooks/in_place_ttt"),
-        ("how do I cite", "book/how_to_read"),
-        ("what does undecided mean", "book/words"),
-        ("null arm", "book/words"),
-        ("reproduce", "book/running"),
-    ],
-)
-def test_words_as_a_reader_types_them_find_their_place(page, words, place):
-    search(page, words)
-    ways = page.eval_on_selector_all(".found-list a", "(links) => links.slice(0, 3).map((link) => link.href)")
-    assert any(f"/{place}" in way for way in ways), ways
-
-
-def test_where_no_place_has_all_words_the_count_says_so(page):
-    search(page, "attention xyzzyplugh")
-    assert page.inner_text(".found-count").startswith("No place has all of these words")
 
 
 def test_the_field_of_every_page_leads_to_the_search(page, site):
