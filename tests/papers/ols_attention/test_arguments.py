@@ -142,7 +142,7 @@ def test_annotated_shapes_hold():
                 getattr(fresh["mechanism"], function)(problem.X[..., :2, :], problem.X, problem.Y, *args)
             th = fresh["theory"]
             th.ols_coefficients(problem.X, problem.Y, method="full rank")
-            th.hat_matrix(problem.X), th.ridge_smoother(problem.X, 0.1), th.second_moment(problem.X)
+            th.hat_matrix(problem.X), th.second_moment(problem.X)
             th.rounding_bound(problem.X, problem.X[..., :2, :], self_attention=True)
             for function in ("ols_with_intercept", "softmax_dial_error"):
                 getattr(th, function)(problem.X[..., :2, :], problem.X, problem.Y)

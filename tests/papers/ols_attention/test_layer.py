@@ -150,7 +150,6 @@ def test_r6_ridge_once_and_twice(problem, ridge):
     sklearn = Ridge(alpha=n * ridge, fit_intercept=False, solver="svd").fit(X.numpy(), Y.numpy()).predict(X.numpy())
     witnesses = (
         problem.ridge_fit(ridge),
-        theory.ridge_smoother(X, ridge) @ Y,
         X @ theory.ols_coefficients(X, Y, ridge),
         in_context_ols(X, X, Y, ridge),
         X @ torch.from_numpy(augmented),

@@ -1,11 +1,8 @@
 """Topic approximation: blocks, kernels and bounds against slow twins, and what the rows say."""
 
-import math
-
 import pytest
 import torch
 
-from derived.lab.experiment import run_experiment
 from derived.lab.rng import stream
 from derived.papers.sinkhorn import approximation
 from derived.papers.sinkhorn.approximation import Blocks, problems
@@ -26,13 +23,6 @@ def problem():
 
 def test_the_distance_falls_as_expected(rows, expected):
     assert approximation.FALL.judge(approximation.FALL.measure(rows[Blocks]))[0] == expected["SK-7.b"]
-
-
-def test_a_construction_without_blocks_does_not_come_nearer(monkeypatch):
-    """The product coupling in place of the block plan."""
-    monkeypatch.setattr(approximation, "block_kernel", lambda x, y, a, b, target, *sizes: torch.zeros_like(target))
-    rows = run_experiment(Blocks.at("tiny"), seed=0, device="cpu")
-    assert approximation.FALL.judge(approximation.FALL.measure(rows))[0] == "fails"
 
 
 def test_blocks_of_the_product_coupling_do_not_come_nearer(rows):
@@ -69,23 +59,6 @@ def test_the_kernel_is_its_sum_over_blocks(problem):
                     scale = (mu[k] + tau) * (nu[h] + tau)
                     total += (1 - floor) * w * hat(x[i], k, m) * hat(y[j], h, m) / scale
             assert abs(total - float(found[i, j])) < 1e-12
-
-
-def test_the_conditional_kernel_is_its_sum_over_blocks(problem):
-    _, y, _, b, target = problem
-    laws, m, tau, floor, n = target / target.sum(dim=-1, keepdim=True), 3, 1e-2, 0.05, range(5)
-    scores, lost = conditional_kernel(y, b, laws, m, tau, floor)
-    for i in n:
-        missing = 0.0
-        for j in n:
-            total = floor
-            for h in range(m + 1):
-                kappa = sum(float(laws[i, q]) * hat(float(y[q]), h, m) for q in n)
-                nu = sum(float(b[q]) * hat(float(y[q]), h, m) for q in n)
-                total += (1 - floor) * kappa * hat(float(y[j]), h, m) / (nu + tau)
-                missing += kappa * tau / (nu + tau) if j == 0 else 0.0
-            assert abs(math.log(total) - float(scores[i, j])) < 1e-12
-        assert abs(missing - float(lost[i])) < 1e-14
 
 
 @pytest.mark.parametrize("relation", ["comonotone", "crossed"])

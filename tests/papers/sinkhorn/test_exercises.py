@@ -75,20 +75,8 @@ def in_loops(S, num, a, b):
     return np.exp(S + f[:, None] + g).tolist()
 
 
-def in_torch(scores, k, rows, columns):
-    scores, rows, columns = map(torch.as_tensor, (scores, rows, columns))
-    f, g = torch.zeros(len(rows)), columns.log()
-    for step in range(k):
-        if step % 2:
-            g = columns.log() - (scores + f.unsqueeze(1)).logsumexp(dim=0)
-        else:
-            f = rows.log() - (scores + g).logsumexp(dim=1)
-    return (scores + f.unsqueeze(1) + g).exp()
-
-
-@pytest.mark.parametrize("answer", [in_loops, in_torch])
-def test_half_steps_written_in_other_ways(answer):
-    assert said("sk-ex-steps", answer) == "right"
+def test_half_steps_written_as_loops():
+    assert said("sk-ex-steps", in_loops) == "right"
 
 
 def by_centring(P, P_bar):

@@ -4,8 +4,8 @@ import dataclasses
 import itertools
 
 import matplotlib
-import matplotlib.pyplot as plt
 import pandas as pd
+import torch
 
 from derived.lab.experiment import run_condition
 from derived.papers.sinkhorn import approximation, plans, rates, relations, trained
@@ -18,14 +18,6 @@ def small(experiment, **sizes) -> pd.DataFrame:
     held = dataclasses.replace(experiment.at("tiny"), **sizes)
     table = pd.concat([run_condition(held, one, 0, "cpu") for one in held.conditions()], ignore_index=True)
     return table.assign(tier="ci", recorded=False)
-
-
-def test_matrices_show_their_column_means(tells):
-    cells = [("Sinkhorn", 0, 0, 1.5), ("Sinkhorn", 0, 1, 0.5), ("Sinkhorn", 1, 0, 0.5), ("Sinkhorn", 1, 1, 1.5)]
-    rows = pd.DataFrame(cells, columns=["matrix", "i", "j", "value"])
-    tilted = rows.assign(matrix="softmax", value=[1.8, 0.2, 1.0, 1.0])
-    figure = plans.three_matrices(pd.concat([rows, tilted]))
-    tells(figure, "Sinkhorn: 1.00 to 1.00", "softmax: 0.60 to 1.40")
 
 
 def test_rates(tells):
@@ -54,14 +46,6 @@ def test_the_explorer_has_a_frame_for_every_temperature():
     assert counts[0] > counts[1]  # iterations
 
 
-def test_a_mask_leaves_the_mean_off_the_diagonal():
-    causal = pd.DataFrame(itertools.product((2, 4), (1, 10, 100), (0, 1)), columns=["n", "iteration", "replicate"])
-    causal["off_diagonal"] = (1 + causal["replicate"]) / causal["iteration"]
-    ax = plt.figure().add_subplot()
-    assert "to 1.5e-02 for n = 2, 1.5e-02 for n = 4" in relations._causal(ax, causal)
-    plt.close("all")
-
-
 def test_the_construction_comes_nearer_with_every_step_of_the_slider():
     figure = approximation.rebuilt(n=8, cells=(1, 4, 16))
     frames = [frame.data[1].x for frame in figure.frames]
@@ -84,11 +68,17 @@ def test_what_is_learned_is_drawn_at_the_longest_texts(tells):
     tells(trained.learned_relations(learned()), "softmax, order kept, missed: 0.060", "sinkhorn, crossed, ratio: 0.280")
 
 
-def test_the_table_has_what_was_compared_and_decides_nothing_itself():
-    facts = {"stage": "final", "chosen": True, "task": "matching"}
+def test_matrices_show_their_column_means(tells):
+    even, tilted = torch.tensor([[1.5, 0.5], [0.5, 1.5]]), torch.tensor([[1.8, 0.2], [1.0, 1.0]])
+    figure = plans.three_matrices({"softmax": tilted, "Sinkhorn": even})
+    tells(figure, "Sinkhorn: 1.00 to 1.00", "softmax: 0.60 to 1.40")
+
+
+def test_the_table_says_by_how_much_sinkhorn_is_better():
+    facts = {"stage": "final", "chosen": True, "task": "matching", "placebo": False}
     arms = pd.DataFrame(
         [
-            facts | {"num_half_steps": k, "steps": s, "model": m, "accuracy": v + m / 1000, "placebo": False}
+            facts | {"num_half_steps": k, "steps": s, "model": m, "accuracy": v + m / 1000}
             for k, s, v in ((1, 600, 0.80), (3, 600, 0.83), (5, 600, 0.84), (1, 1800, 0.82))
             for m in range(4)
         ]
@@ -102,10 +92,11 @@ def test_the_table_has_what_was_compared_and_decides_nothing_itself():
     ]
     even = arms[arms["steps"] == 600]
     found = trained.table(learned(), fixed.assign(ratio=fixed["beta"] / 100), arms, even, pd.DataFrame(maps))
-    lines = found.set_index("task")["result (99.9 %)"]
-    assert lines.iloc[0].startswith("Sinkhorn 0.280, softmax 0.300; difference 0.020")
-    assert lines.iloc[1].startswith("softmax 4.0")
-    assert lines["matching, equal steps"].startswith("3 half-steps +3.0 (")
-    assert "5 half-steps +2.0" in lines["matching, softmax three times the steps"]
-    assert lines.iloc[-1] == "coupling 0.40, rows alone 1.10, its authors' rule 0.30"
-    assert lines.iloc[2] == "Sinkhorn 0.200, softmax 0.200"
+    better = found["better by (99.9 %)"]
+    assert found.loc[("crossed", "distance by rows")].tolist()[:2] == ["softmax 0.300", "0.280"]
+    assert better["crossed", "distance by rows"].startswith("0.020 (")
+    assert better["crossed", "% in wrong columns"].startswith("4.0 (")
+    assert better["matching, equal steps", "% right, 3 half-steps"].startswith("3.0 (")
+    assert better["matching, softmax longer", "% right, 5 half-steps"].startswith("2.0 (")
+    assert found.loc[("crossed, untrained", "distance by rows")].tolist() == ["softmax 0.200", "0.200", ""]
+    assert [each[:4] for each in better["atom maps"]] == ["0.70", "-0.1"]

@@ -103,31 +103,31 @@ def test_logits_of_the_construction_factor_over_cells():
 
 
 def test_softmax_stays_on_the_tokens_that_are_there():
-    """`sk-conditional`: W_1 of laws on the tokens from one beside them, by scipy; sending each atom home is as near."""
+    """`sk-conditional`: W_1 from a distribution beside the tokens, by scipy; sending each atom home is as near."""
     y, places = torch.tensor([0.1, 0.35, 0.9]).double(), torch.tensor([0.2, 0.5, 0.7, 0.9]).double()
-    law = random(4, name="beside").softmax(dim=-1)
+    beside = random(4, name="beside").softmax(dim=-1)
     gaps = (places.unsqueeze(-1) - y).abs()
-    bound = (law * gaps.amin(dim=-1)).sum().item()
+    bound = (beside * gaps.amin(dim=-1)).sum().item()
     for scores in 3 * random(100, 3):
-        assert stats.wasserstein_distance(y, places, scores.softmax(dim=-1), law) >= bound - 1e-12
-    home = torch.zeros(3).double().index_add(0, gaps.argmin(dim=-1), law)
+        assert stats.wasserstein_distance(y, places, scores.softmax(dim=-1), beside) >= bound - 1e-12
+    home = torch.zeros(3).double().index_add(0, gaps.argmin(dim=-1), beside)
     reached = (1e-12 + home).log().softmax(dim=-1)
-    assert stats.wasserstein_distance(y, places, reached, law) == pytest.approx(bound, abs=1e-9)
+    assert stats.wasserstein_distance(y, places, reached, beside) == pytest.approx(bound, abs=1e-9)
 
 
 @pytest.mark.parametrize("m", [2, 8])
-def test_conditional_laws_are_within_their_bound(m):
+def test_conditional_distributions_are_within_their_bound(m):
     """`sk-conditional`: W_1 of every row by a linear program, and the lost mass goes with tau."""
     x, y, a, b = texts(6, name="conditional")
-    laws = couplings.crossed(x, y, a, b)
-    laws, lost = laws / laws.sum(dim=1, keepdim=True), []
+    rows = couplings.crossed(x, y, a, b)
+    rows, lost = rows / rows.sum(dim=1, keepdim=True), []
     for tau in (1e-2, 1e-5):
-        scores, mass = blocks.conditional_kernel(y, b, laws, m, tau, floor=1e-3)
+        scores, mass = blocks.conditional_kernel(y, b, rows, m, tau, floor=1e-3)
         found = plan.half_steps(scores, 1, None, b).exp() * 6
         bound = blocks.conditional_bound(m, 1e-3, mass)
         for i in range(6):
             at = torch.zeros(1, dtype=torch.float64)
-            assert transport(found[i : i + 1], laws[i : i + 1], at, y) <= bound[i] + 1e-9
+            assert transport(found[i : i + 1], rows[i : i + 1], at, y) <= bound[i] + 1e-9
         lost.append(mass[1:].max().item())
     assert lost[1] < lost[0]
 

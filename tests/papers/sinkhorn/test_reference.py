@@ -20,7 +20,7 @@ def table(draw):
 
 
 @pytest.fixture
-def law(draw):
+def weights_of(draw):
     def weights(n):
         drawn = [draw.expovariate(1) + 0.05 for _ in range(n)]
         return [each / sum(drawn) for each in drawn]
@@ -29,8 +29,8 @@ def law(draw):
 
 
 @pytest.fixture
-def problem(table, law):
-    S, a, b = table(4, 5), law(4), law(5)
+def problem(table, weights_of):
+    S, a, b = table(4, 5), weights_of(4), weights_of(5)
     return S, a, b, *(torch.tensor(each, dtype=torch.float64) for each in (S, a, b))
 
 

@@ -8,7 +8,6 @@ from derived.lab.rng import stream
 from derived.papers.sinkhorn import relations
 from derived.papers.sinkhorn.data.points import random_weights
 from derived.papers.sinkhorn.model import couplings
-from derived.papers.sinkhorn.model.attention import attention_weights
 from derived.papers.sinkhorn.model.plan import entropic_plan
 from derived.papers.sinkhorn.relations import Causal, FixedScores, second_text, transport
 
@@ -96,15 +95,3 @@ def test_without_temperature_the_near_tokens_are_matched():
         plan = transport(torch.cdist(second_text(0.0), second_text(degrees)).square(), 0.0)
         assert plan.argmax(dim=1).tolist() == matched
         assert plan.sum() == 1
-
-
-def test_attention_weights_sum_to_one_and_refuse_even_numbers():
-    scores = torch.randn(2, 4, 3, generator=stream(0, "attention"), dtype=torch.float64)
-    a = torch.tensor([0.5, 0.25, 0.25, 0.0], dtype=torch.float64)
-    for num in (1, 3, None):
-        assert ((attention_weights(scores, num).sum(dim=-1) - 1).abs() < 1e-12).all()
-        weighted = attention_weights(scores, num, a).sum(dim=-1)
-        assert ((weighted[:, :3] - 1).abs() < 1e-12).all()
-        assert not weighted[:, 3].any()
-    with pytest.raises(ValueError, match="odd number"):
-        attention_weights(scores, 2)

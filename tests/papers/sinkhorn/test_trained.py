@@ -15,18 +15,9 @@ from derived.papers.sinkhorn.data.points import coupling_problems, matching
 from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer, sinkhorn_attention
 from derived.papers.sinkhorn.model.backward import sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import sinkhorn
-from derived.papers.sinkhorn.trained import Arms, EqualSeconds, LearnedCouplings, Placebo, coupling_loss, schedule
+from derived.papers.sinkhorn.trained import Arms, EqualSeconds, LearnedCouplings, coupling_loss
 
 EXPERIMENTS = (LearnedCouplings, Arms, EqualSeconds)
-
-
-@pytest.mark.parametrize("relation", ["comonotone", "crossed", "hidden", "shuffled"])
-def test_problems_have_couplings_for_answers(relation):
-    drawn = coupling_problems(relation, 3, 7, stream(0, "problems"))
-    assert (drawn.target.sum(dim=-1) - drawn.a).abs().max() < 1e-6
-    assert (drawn.target.sum(dim=-2) - drawn.b).abs().max() < 1e-6
-    with pytest.raises(ValueError, match="relation"):
-        coupling_problems("other", 1, 2, stream(0, "problems"))
 
 
 def test_partners_stand_near_each_other_and_queries_carry_no_class():
@@ -112,14 +103,6 @@ def test_a_forward_pass_by_hand(num):
     assert (net(x.view(1, 1, 5, 3))[0, 0] - norm(h) @ leave.T).abs().max() < 1e-6
 
 
-def test_a_held_rate_rises_stays_and_falls_to_zero():
-    rate = schedule(2.0, 100, held=0.7)
-    assert [rate(step) for step in (4, 9, 40, 70)] == [1.0, 2.0, 2.0, 2.0]
-    assert rate(85) == pytest.approx(1.0)
-    assert rate(99) < 0.01
-    assert schedule(2.0, 100)(50) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("normaliser", ["softmax", "sinkhorn"])
 def test_each_network_has_its_own_distances(monkeypatch, normaliser):
     """One network knows nothing, the other one has the target for its table."""
@@ -181,92 +164,6 @@ def test_operations_are_those_that_torch_counts():
         SinkhornTransformer(3, 2, num_half_steps=None).operations(4)
 
 
-def table(gain: dict[int, float], models: int = 8, longer: float = 0.0) -> pd.DataFrame:
-    """Rows of Arms whose accuracies differ by known gains and little noise."""
-    arms = [(arm, 600, each) for arm, each in gain.items()] + [(1, 1800, longer)]
-    noise = np.random.default_rng(0).normal(scale=0.001, size=(len(arms), models))
-    cells = [
-        {"num_half_steps": arm, "steps": steps, "model": m, "chosen": chosen, "stage": stage, "accuracy": accuracy}
-        for row, (arm, steps, each) in enumerate(arms)
-        for m in range(models)
-        for chosen, stage, accuracy in (
-            (True, "final", 0.8 + 0.01 * m + each + noise[row, m]),
-            (False, "final", 0.1),
-            (True, "curve", np.nan),
-        )
-    ]
-    return pd.DataFrame(cells).assign(task="matching")
-
-
-def test_the_gain_is_paired_and_the_lower_arm_decides():
-    rows = table({1: 0.0, 3: 0.05, 5: 0.02}, longer=0.03)
-    found = claims.lowest(claims.gains(rows, "matching"))
-    assert found.value == pytest.approx(0.02, abs=2e-3)
-    assert found.high - found.low < 0.02  # pairing takes the spread between models away
-    longer = claims.lowest(claims.gains(rows, "matching", longer=True))
-    assert longer.value == pytest.approx(-0.01, abs=2e-3)
-
-
-def timed(gain: dict[int, float], seconds: dict[int, float], models: int = 8) -> pd.DataFrame:
-    """Rows of EqualSeconds: arms of 0 (placebo), 1, 3 and 5 half-steps with known accuracies and seconds of the whole
-    run; half-way and at a rate that was not chosen the seconds say nothing."""
-    cells = []
-    for arm, each in gain.items():
-        facts = {"num_half_steps": arm or 5, "placebo": arm == 0, "steps": 600, "task": "matching"}
-        noise = np.random.default_rng(arm).normal(scale=0.001, size=models)
-        for m in range(models):
-            mine = facts | {"model": m, "chosen": True}
-            cells.append(mine | {"stage": "final", "accuracy": 0.8 + each + noise[m]})
-            cells.append(mine | {"stage": "curve", "step": 600, "seconds": 9.0 * (arm + 1), "chosen": False})
-            cells += [mine | {"stage": "curve", "step": s, "seconds": s / 600 * seconds[arm]} for s in (300, 600)]
-    return pd.DataFrame(cells)
-
-
-EVEN = {0: 21.0, 1: 20.0, 3: 19.0, 5: 20.5}
-
-
-def test_at_equal_seconds_softmax_and_the_placebo_are_the_opponents():
-    table = timed({0: 0.03, 1: 0.0, 3: 0.05, 5: 0.02}, EVEN)
-    assert claims.whole_seconds(table).to_dict() == EVEN
-    assert claims.gain_at_equal_seconds(table).value == pytest.approx(0.02, abs=2e-3)
-    [judged] = [each for each in claims.CLAIMS if each.id == "SK-18.e"]
-    assert judged.judge(judged.measure(table))[0] == "holds"
-
-
-@pytest.mark.parametrize(("arm", "seconds"), [(1, 19.0), (0, 19.0), (3, 22.0), (5, 22.0)])
-def test_fewer_seconds_of_an_opponent_decide_nothing(arm, seconds):
-    with pytest.raises(ValueError, match="seconds"):
-        claims.gain_at_equal_seconds(timed({0: 0.0, 1: 0.0, 3: 0.0, 5: 0.0}, EVEN | {arm: seconds}))
-
-
-def test_a_placebo_gives_columns_what_softmax_gives_those_of_another_text():
-    """As many half-steps, rows that sum to one, parameters and start of the network that it stands beside."""
-    scores = torch.randn(2, 3, 1, 4, 4, generator=stream(0, "placebo"), dtype=torch.float64)
-    net = Placebo(5, 3, num_half_steps=199, draws=Draws(num_networks=2))
-    A = net.attend(scores, None)
-    assert (A.sum(dim=-1) - 1).abs().max() < 1e-12
-    given = scores.softmax(dim=-1).sum(dim=-2)
-    assert (A.sum(dim=-2) - given[:, [2, 0, 1]]).abs().max() < 1e-6
-    assert (A.sum(dim=-2) - 1).abs().max() > 0.1
-    twin = dict(SinkhornTransformer(5, 3, num_half_steps=5, draws=Draws(num_networks=2)).named_parameters())
-    assert all(torch.equal(each, twin[name]) for name, each in net.named_parameters())
-
-
-def test_arms_at_equal_seconds_have_steps_and_draws_of_their_own(rows):
-    table = rows[EqualSeconds]
-    assert table.groupby(["num_half_steps", "placebo"])["steps"].first().to_dict() == {
-        (1, False): 4,
-        (3, False): 2,
-        (5, False): 2,
-        (5, True): 2,
-    }
-    assert (claims.whole_seconds(table) > 0).all()
-    of = {(each["num_half_steps"], each["placebo"]): each["steps"] for each in EqualSeconds.at("cpu").conditions()}
-    assert of == {(1, False): 1140, (3, False): 690, (5, False): 600, (5, True): 480}
-    first = rows[Arms].query("stage == 'curve' and num_half_steps == 5 and step == 1")["loss"]
-    assert not np.isin(table.query("stage == 'curve' and step == 1")["loss"], first).any()
-
-
 def relations(values: dict[str, float], falls: dict[int, float] | None = None) -> pd.DataFrame:
     """Rows of LearnedCouplings in which each normaliser has one distance, and one share of mass in wrong columns; after
     the tenths of ``falls`` the loss of one arm is lower by so much."""
@@ -306,3 +203,45 @@ def test_a_relation_whose_loss_still_falls_is_not_judged(id, tenth):
     with pytest.raises(ValueError, match=r"crossed, softmax: a tenth of the steps takes 0.030 nats"):
         judged(id, relations(values, {tenth: 0.03}))
     assert judged(id, relations(values, {3: 0.5, 6: 0.5, tenth: 0.01})) == "holds"
+
+
+def timed(gain: dict[int, float], seconds: dict[int, float], models: int = 8) -> pd.DataFrame:
+    """Rows of EqualSeconds: arms of 1, 3 and 5 half-steps with known accuracies and seconds of the whole run; half-way
+    and at a rate that was not chosen the seconds say nothing."""
+    cells = []
+    for arm, each in gain.items():
+        facts = {"num_half_steps": arm, "placebo": False, "steps": 600, "task": "matching"}
+        noise = np.random.default_rng(arm).normal(scale=0.001, size=models)
+        for m in range(models):
+            mine = facts | {"model": m, "chosen": True}
+            cells.append(mine | {"stage": "final", "accuracy": 0.8 + 0.01 * m + each + noise[m]})
+            cells.append(mine | {"stage": "curve", "step": 600, "seconds": 9.0 * (arm + 1), "chosen": False})
+            cells += [mine | {"stage": "curve", "step": s, "seconds": s / 600 * seconds[arm]} for s in (300, 600)]
+    return pd.DataFrame(cells)
+
+
+EVEN = {1: 20.0, 3: 19.0, 5: 20.5}
+
+
+def test_at_equal_seconds_the_gain_is_paired_and_the_lower_arm_decides():
+    table = timed({1: 0.0, 3: 0.05, 5: 0.02}, EVEN)
+    assert claims.whole_seconds(table).to_dict() == EVEN
+    found = claims.gain_at_equal_seconds(table)
+    assert found.value == pytest.approx(0.02, abs=2e-3)
+    assert found.high - found.low < 0.02  # pairing takes the spread between models away
+    assert judged("SK-18.e", table) == "holds"
+
+
+@pytest.mark.parametrize(("arm", "seconds"), [(1, 19.0), (3, 22.0), (5, 22.0)])
+def test_fewer_seconds_of_softmax_decide_nothing(arm, seconds):
+    with pytest.raises(ValueError, match="seconds"):
+        claims.gain_at_equal_seconds(timed({1: 0.0, 3: 0.0, 5: 0.0}, EVEN | {arm: seconds}))
+
+
+def test_arms_at_equal_seconds_have_steps_and_draws_of_their_own(rows):
+    table = rows[EqualSeconds]
+    assert table.groupby("num_half_steps")["steps"].first().to_dict() == {1: 4, 3: 2, 5: 2}
+    assert (claims.whole_seconds(table) > 0).all()
+    assert [each["steps"] for each in EqualSeconds.at("cpu").conditions()] == [1140, 690, 600]
+    first = rows[Arms].query("stage == 'curve' and num_half_steps == 5 and step == 1")["loss"]
+    assert not np.isin(table.query("stage == 'curve' and step == 1")["loss"], first).any()

@@ -121,7 +121,7 @@ CLAIMS = (
 
 def doubled(rows: pd.DataFrame) -> Figure:
     """What a layer that holds one fit answers at its own inputs and at twice these; rows: x, y, fit, doubled."""
-    figure, ax = plt.subplots(figsize=(6.2, 3.7))
+    figure, ax = plt.subplots(figsize=(5.2, 3.1))
     x = rows["x"].to_numpy()
     ends = np.array([x.min(), x.max()])
     slope = float(rows["fit"] @ x / (x @ x))
@@ -133,7 +133,7 @@ def doubled(rows: pd.DataFrame) -> Figure:
     ax.plot(2 * x, rows["doubled"], "o-", color=RED, linewidth=1.2, markersize=4)
     at = {"xycoords": "axes fraction", "annotation_clip": False}
     ax.annotate("the same layer,\ninputs doubled", (0.6, 0.86), color=RED, ha="right", **at)
-    ax.annotate("the layer, inputs as fitted:\nthe regression line", (0.02, 0.66), color=BLUE, **at)
+    ax.annotate("the layer, inputs as fitted:\nthe regression line", (0.02, 0.69), color=BLUE, **at)
     beside(ax, 2 * ends[1], slope * ends[1], "least squares,\ninputs doubled", MUTED, (8, 0))
     ax.set(xlabel="input", ylabel="answer", xlim=(2.1 * ends[0], 3.1 * ends[1]))
     panel_label(ax, f"Double the inputs, and the layer answers {times:g} times too much")
@@ -150,7 +150,8 @@ def attention_is_projection(rows: pd.DataFrame) -> Figure:
     worst, reach = float((A - H).abs().to_numpy().max()), float(H.abs().to_numpy().max())
     power = int(np.floor(np.log10(worst))) if worst > 0 else -16
     gap = ((A - H) / 10.0**power, max(worst / 10.0**power, 1.0), rf"$(A-H)\,/\,10^{{{power}}}$")
-    figure, axes = plt.subplots(1, 3, figsize=(6.6, 2.8))
+    figure, axes = plt.subplots(1, 3, figsize=(6.0, 3.1))
+    figure.suptitle("The layer's attention is the hat matrix; they differ by rounding", x=0.02, ha="left", size=10)
     panels = ((A, reach, "attention $A$"), (H, reach, "hat matrix $H$"), gap)
     for ax, (matrix, top, text) in zip(axes, panels, strict=True):
         bar = {"orientation": "horizontal", "shrink": 0.8, "pad": 0.03}
@@ -186,6 +187,7 @@ def spectral_filters(rows: pd.DataFrame, exact: Callable[[ArrayLike, float, str]
         worst[weights] = np.abs(part["factor"] - exact(part["eigenvalue"], ridge, weights)).max()
     ax.axvline(ridge, color=MUTED, linestyle=":", linewidth=0.9)
     beside(ax, ridge, 0.92, r"$\sigma_i^2/n=\lambda$", MUTED)
+    panel_label(ax, "Regularised in all places, the layer applies ridge twice")
     ax.legend(loc="lower right", fontsize=9)
     ax.set(
         xscale="log",
@@ -208,7 +210,9 @@ def shown(points: pd.DataFrame) -> pd.DataFrame:
 
 def shift(rows: pd.DataFrame) -> Figure:
     """Distance from the least-squares prediction when the inputs are scaled or turned; rows of ``Shift``."""
-    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.1), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(6.2, 3.4), sharey=True)
+    title = "Self-attention errs on shifted inputs; attention to stored tokens does not"
+    figure.suptitle(title, x=0.02, ha="left", size=10)
     kinds, drawn = (("scale", "scale $c$ of the inputs"), ("rotation", "rotation, quarter turns")), {}
     for ax, (kind, words) in zip(axes, kinds, strict=True):
         part = rows[rows["shift"] == kind].assign(error=lambda some: some["error"].clip(lower=SMALLEST))

@@ -212,7 +212,7 @@ CLAIMS = (
 
 def loads(rows: pd.DataFrame) -> Figure:
     """Other patterns that one step bears against the dimension, linear and softmax attention; ``SoftmaxCapacity``."""
-    figure, axes = plt.subplots(1, 2, figsize=(6.6, 3.2))
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.4))
     rows = rows[(rows["question"] == "repair") & (rows["step"] == "attention")]
     overlap, said = SoftmaxCapacity.square**0.5, {}
     for ax, attention, color in zip(axes, ("linear", "softmax"), (BLUE, RED), strict=True):

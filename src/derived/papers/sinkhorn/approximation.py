@@ -20,8 +20,6 @@ from torch import Tensor
 from derived.lab import measure
 from derived.lab.claims import at_least, computed, on_page
 from derived.lab.experiment import Experiment, rows
-from derived.lab.explorer import sliders
-from derived.lab.plot import MUTED
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 
@@ -29,6 +27,7 @@ from .data.points import Problem, coupling_problems
 from .model.blocks import block_bound, block_kernel, block_plan
 from .model.couplings import comonotone, coupling_w1, crossed, total_variation
 from .model.plan import sinkhorn
+from .plans import map_and_bars
 
 RELATIONS = ("comonotone", "crossed", "hidden")
 
@@ -149,34 +148,18 @@ def rebuilt(n: int = 20, cells: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24,
     drawn = {}
     for m in cells:
         plan = sinkhorn(block_kernel(x, x, a, a, target, m), tol=1e-6, max_iterations=2000).plan
-        drawn[(m,)] = plan, [coupling_w1(plan, target, x, x), min(block_bound(m, 1e-6, 1e-3), 2**0.5)]
-    figure = make_subplots(rows=2, cols=2, specs=[[{}, {}], [{"colspan": 2}, None]], row_heights=[0.72, 0.28])
-    scale = {"colorscale": "Viridis", "zmin": 0, "zmax": float(target.max()) * n * n / 2, "showscale": False}
-    start = (4,)
-    figure.add_trace(go.Heatmap(z=(target * n * n).numpy().round(3), **scale), 1, 1)
-    figure.add_trace(go.Heatmap(z=(drawn[start][0] * n * n).numpy().round(3), **scale), 1, 2)
-    names, look = ["distance", "bound"], {"orientation": "h", "marker": {"color": MUTED}, "textposition": "outside"}
-    words = {key: [f"{each:.3f}" for each in numbers] for key, (_, numbers) in drawn.items()}
-    figure.add_trace(go.Bar(x=drawn[start][1], y=names, text=words[start], **look), 2, 1)
-    figure.update_layout(
-        height=480,
-        margin={"l": 16, "r": 16, "t": 30, "b": 40},
-        showlegend=False,
-        meta={
-            "alt": f"Left the target, an X of {n} tokens a side; right what scores from M cells make of it. Its distance "
-            f"from the target falls from {words[min(drawn)][0]} with one cell to {words[max(drawn)][0]} with {max(cells)}."
-        },
+        numbers = [round(coupling_w1(plan, target, x, x), 4), round(min(block_bound(m, 1e-6, 1e-3), 2**0.5), 4)]
+        drawn[(m,)] = (plan * n * n).numpy().round(3), numbers, [f"{each:.3f}" for each in numbers]
+    panels, titles = [[{}, {}], [{"colspan": 2}, None]], ["target", "rebuilt: the more blocks, the nearer"]
+    figure = make_subplots(2, 2, specs=panels, row_heights=[0.72, 0.28], subplot_titles=titles)
+    scale = {"zmin": 0, "zmax": float(target.max()) * n * n / 2, "showscale": False}
+    figure.add_trace(go.Heatmap(z=(target * n * n).numpy().round(3), colorscale="Viridis", **scale), 1, 1)
+    alt = (
+        f"Left the target, an X of {n} tokens a side; right what scores from M cells make of it. Its distance from the "
+        f"target falls from {drawn[min(drawn)][2][0]} with one cell to {drawn[max(drawn)][2][0]} with {max(cells)}."
     )
+    figure.update_layout(height=480, margin_t=30, meta={"alt": alt})
+    figure.update_xaxes(title_text="token of the second text", row=1)
+    figure.update_yaxes(title_text="token of the first text", row=1, col=1)
     figure.update_xaxes(range=[0, 1.7], row=2, col=1)
-    figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
-    frames = {
-        key: {
-            "data": [
-                {"type": "heatmap", "z": (plan * n * n).numpy().round(3)},
-                {"type": "bar", "x": [float(f"{each:.4f}") for each in numbers], "text": words[key]},
-            ],
-            "traces": [1, 2],
-        }
-        for key, (plan, numbers) in drawn.items()
-    }
-    return sliders(figure, frames, {"M = ": sorted(key[0] for key in drawn)}, start)
+    return map_and_bars(figure, (1, 2), drawn, ["distance", "bound"], "M = ", (4,), **scale)

@@ -4,16 +4,16 @@ import math
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import torch
 from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 from scipy import optimize
+from torch import Tensor
 
 from derived.lab.claims import on_page, unseen
 from derived.lab.explorer import sliders
-from derived.lab.plot import BLUE, MUTED, SEQUENTIAL, THEORY, panel_label
+from derived.lab.plot import BLUE, MUTED, RED, THEORY, panel_label
 from derived.lab.rng import stream
 
 from .model.plan import sinkhorn
@@ -48,33 +48,33 @@ CLAIMS = (
 )
 
 
-# Figures: Scores and their two normalisations: rows in, a figure with its alt text as label out.
+# Figures: Scores and their two normalisations: tables in, a figure with its alt text as label out.
 #
 # mark                 meaning
 # sequential colours   an entry of a matrix, 1 where attention is even
 # bars below           column sums; the line is 1
 
 
-def three_matrices(rows: pd.DataFrame) -> Figure:
-    """Matrices side by side, each above the sums of its columns over their number; rows: matrix, i, j, value."""
-    names = list(dict.fromkeys(rows["matrix"]))
-    sizes = {"height_ratios": [3, 1], "hspace": 0.08}
-    figure, axes = plt.subplots(2, len(names), figsize=(7.4, 3.6), sharex=True, sharey="row", gridspec_kw=sizes)
-    high, words = rows["value"].quantile(0.97), []
-    for (top, below), name in zip(axes.T, names, strict=True):
-        table = rows[rows["matrix"] == name].pivot(index="i", columns="j", values="value")
-        mesh = top.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=high, aspect="auto")
-        sums = table.sum(axis=0) / len(table)
-        below.bar(table.columns, sums, 0.75, color=BLUE)
+def three_matrices(tables: dict[str, Tensor]) -> Figure:
+    """Matrices side by side as dots, each under its name and above the means of its columns."""
+    sizes = {"height_ratios": [2, 1], "hspace": 0.08}
+    figure, axes = plt.subplots(2, len(tables), figsize=(5.4, 3.3), sharex=True, sharey="row", gridspec_kw=sizes)
+    high, words = float(torch.cat([*tables.values()]).max()), []
+    for (top, below), (name, table) in zip(axes.T, tables.items(), strict=True):
+        sums, places = table.mean(dim=0).tolist(), range(table.shape[1])
+        for i, row in enumerate(table.tolist()):
+            top.scatter(places, [i] * len(row), [160 * each / high for each in row], RED, linewidth=0)
+        below.bar(places, sums, 0.75, color=BLUE)
         below.axhline(1.0, **THEORY)
-        top.set(xticks=[], yticks=[])
-        below.set(xlabel="token $j$", xticks=table.columns, xticklabels=[str(j + 1) for j in table.columns])
+        top.set(yticks=[], ylim=(len(table) - 0.4, -0.6))
+        below.set(xlabel="at token $j$", xticks=places, xticklabels=[str(j + 1) for j in places])
         panel_label(top, name)
-        words.append(f"{name.replace('$', '')}: {sums.min():.2f} to {sums.max():.2f}")
-    axes[0, 0].set(ylabel="token $i$")
-    axes[1, 0].set(ylabel="column mean")
-    figure.colorbar(mesh, ax=axes[0].tolist(), label="entry", extend="max", aspect=12)
-    figure.set_label(f"Three matrices from the same scores, and the means of their columns: {'; '.join(words)}.")
+        words.append(f"{name.replace('$', '')}: {min(sums):.2f} to {max(sums):.2f}")
+    axes[0, 0].set(ylabel="token $i$ looks")
+    axes[1, 0].set(ylabel="received")
+    title = "Softmax lets a token attract attention, Sinkhorn does not"
+    figure.suptitle(title, x=0.02, ha="left", size=10)
+    figure.set_label(f"Matrices from the same scores, and the means of their columns: {'; '.join(words)}.")
     return figure
 
 
@@ -99,31 +99,36 @@ def explorer(seed: int = 0, n: int = 12, points: int = 29, tol: float = 1e-3, it
         words = [f"{each:.3f}" for each in numbers] + [f"{found.iterations}"]
         lengths = [round(each, 4) for each in numbers] + [0.0]  # none for a count
         drawn[(float(f"{epsilon:.3g}"),)] = (n * n * found.plan).numpy().round(3), lengths, words
-    start = sorted(drawn)[len(drawn) // 2]
-    table, lengths, words = drawn[start]
-    titles = ("who looks at whom, from cold to hot ε", "cold ε: cheap but slow; hot: independent")
-    figure = make_subplots(2, 1, vertical_spacing=0.2, row_heights=[0.66, 0.34], subplot_titles=titles)
-    figure.update_annotations(font_size=13)
-    scale = {"colorscale": "Viridis", "zmin": 0, "zmax": 4, "colorbar": {"title": "P / ab", "len": 0.62, "y": 0.7}}
-    figure.add_trace(go.Heatmap(z=table, **scale), 1, 1)
-    bars = {"orientation": "h", "marker": {"color": MUTED}, "text": words, "textposition": "outside"}
-    figure.add_trace(go.Bar(x=lengths, y=["cost", "least cost", "entropy", "iterations"], **bars), 2, 1)
-    figure.update_layout(
-        height=620,
-        margin={"l": 16, "r": 16, "t": 40, "b": 40},
-        showlegend=False,
-        meta={
-            "alt": f"Heat map of the plan between two texts of {n} sorted points at {points} temperatures, with its "
-            "cost, entropy and number of iterations. Cold, the plan is an assignment of least cost and takes many "
-            "iterations; hot, it is independence and takes few."
-        },
+    heights, title = [0.66, 0.34], ["cold ε: cheap but slow; hot: independent"]
+    figure = make_subplots(2, 1, vertical_spacing=0.2, row_heights=heights, subplot_titles=title)
+    alt = (
+        f"Heat map of the plan between two texts of {n} sorted points at {points} temperatures, with its cost, entropy "
+        "and number of iterations. Cold, the plan is an assignment of least cost and takes many iterations; hot, it is "
+        "independence and takes few."
     )
+    figure.update_layout(height=520, margin_t=40, meta={"alt": alt})
     figure.update_xaxes(title_text="token of the second text", row=1, col=1)
     figure.update_yaxes(title_text="token of the first text", autorange="reversed", row=1, col=1)  # as in the figures
     figure.update_xaxes(range=[0, 1.25], row=2, col=1)
+    scale = {"zmin": 0, "zmax": 4, "colorbar": {"title": "P / ab", "len": 0.62, "y": 0.7}}
+    names, start = ["cost", "least cost", "entropy", "iterations"], sorted(drawn)[len(drawn) // 2]
+    return map_and_bars(figure, (1, 1), drawn, names, "ε = ", start, **scale)
+
+
+def map_and_bars(
+    figure: go.Figure, place: tuple[int, int], drawn: dict, names: list[str], words: str, start: tuple, **scale
+) -> go.Figure:
+    """The figure with a heat map at ``place``, bars in its second row, and a slider: position -> table, lengths, words."""
+    heat = len(figure.data)
+    bar = {"y": names, "orientation": "h", "marker": {"color": MUTED}, "textposition": "outside"}
+    table, lengths, numbers = drawn[start]
+    figure.add_trace(go.Heatmap(z=table, colorscale="Viridis", **scale), *place)
+    figure.add_trace(go.Bar(x=lengths, text=numbers, **bar), 2, 1)
+    figure.update_layout(margin={"l": 16, "r": 16, "b": 40}, showlegend=False)
     figure.update_yaxes(autorange="reversed", automargin=True, row=2, col=1)
+    figure.update_annotations(font_size=13)
     frames = {
-        key: {"data": [{"type": "heatmap", "z": z}, {"type": "bar", "x": x, "text": text}], "traces": [0, 1]}
+        key: {"data": [{"type": "heatmap", "z": z}, {"type": "bar", "x": x, "text": text}], "traces": [heat, heat + 1]}
         for key, (z, x, text) in drawn.items()
     }
-    return sliders(figure, frames, {"ε = ": sorted(key[0] for key in drawn)}, start)
+    return sliders(figure, frames, {words: sorted(key[0] for key in drawn)}, start)

@@ -74,7 +74,7 @@ class AtomMaps(Experiment):
 
     Rows of the stage "maps": mechanism, reaction, way, temperature, right (share of the product's atoms), collisions
     (atoms whose precursor atom another one has, too). Rows of the stage "columns": mechanism, reaction, layer, trained
-    and untrained: mean over heads of sum_j |mean_i A_ij - 1/n|, each reaction with an untrained network of its own.
+    and untrained: mean over heads of sum_j |mean_i A_ij - 1/n|, each reaction with another untrained network.
     """
 
     model: str = "rxnmapper"

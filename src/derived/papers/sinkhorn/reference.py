@@ -32,10 +32,6 @@ def softmax(S, a, b):
     return [[a[i] * w / sum(row) for w in row] for i, row in enumerate(weights)]
 
 
-def rows(P):
-    return [sum(row) for row in P]
-
-
 def columns(P):
     return [sum(column) for column in zip(*P)]
 

@@ -83,7 +83,7 @@ def transport(cost: Tensor, epsilon: float) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedScores(Experiment):
-    """SK-8: scores of a pair of tokens that read no other token, on texts as those that test learned relations.
+    """SK-8: scores of a pair of tokens that read no other token, on the kind of texts that test learned relations.
 
     -beta |x - y|^2 where the order is kept; for the crossed relation the logarithm of the sum of e to that and the same
     with y reversed. Rows: target, normaliser, beta, draw; ratio: mean over texts of the distance by rows from the

@@ -1,7 +1,7 @@
 """Trained relations and trained classifiers: what does each normaliser learn, for which lengths, and does it help?
 
 symbol   name            meaning                                                             axes
-R        models          networks of one arm, side by side, each with data of its own        leading axis
+R        models          networks of one arm, side by side, each with other data             leading axis
 -        rate            learning rate; ``chosen`` is the best of an arm on validation data  scalar
 -        num_half_steps  the arm: 1 softmax, 3 and 5 the published Sinkformers               scalar
 
@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import matplotlib.pyplot as plt
@@ -40,7 +41,7 @@ from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 
 from .data.points import Problem, coupling_problems, matching
-from .model.attention import CouplingTransformer, SinkhornTransformer, attention_weights
+from .model.attention import CouplingTransformer, SinkhornTransformer
 from .model.couplings import rows_w1
 from .model.plan import half_steps, sinkhorn
 from .real import wrong
@@ -82,7 +83,7 @@ class LearnedCouplings(Experiment):
     """SK-8: a transformer learns a relation on short texts, by either normaliser, and is tested on longer ones.
 
     Every token carries a weight; the loss is KL(target | P), on lengths that take turns. The rate is chosen on
-    ``tuning`` networks of their own: all rates for ``search`` steps, the best ``finalists`` of them for all steps. Rows
+    ``tuning`` other networks: all rates for ``search`` steps, the best ``finalists`` of them for all steps. Rows
     of the stages "search" and "run-off": model, rate, validation (loss at the end). Rows of the stage "final", at the
     rate of the smallest mean: model, rate, validation, n; learned and product: mean over texts of the distance by rows
     from the target, of the trained plan and of the product coupling; ratio; missed: the mass in wrong columns, half of
@@ -188,15 +189,6 @@ class LearnedCouplings(Experiment):
         return rows({"model": range(self.models)}, columns).assign(n=n)
 
 
-class Placebo(SinkhornTransformer):
-    """The same, but column steps go towards what softmax gives the columns of another text of the batch: they cost as
-    much, bend as much, and balance nothing."""
-
-    def attend(self, scores: Tensor, weights: Tensor | None) -> Tensor:
-        given = half_steps(scores.detach(), 1).exp().sum(dim=-2).roll(1, dims=1)  # (R, batch, heads, T)
-        return attention_weights(scores, self.num_half_steps, None, given)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Arms(Experiment):
     """SK-17, SK-18: transformers of equal parameters and starts, trained with 1, 3 and 5 half-steps; softmax is also
@@ -256,19 +248,18 @@ class Arms(Experiment):
             _, columns["validation"] = self._judged(model, task, seed, "validation")
             columns["loss"], columns["accuracy"] = self._judged(model, task, seed, "test")
             tables.append(rows({"model": range(self.models)}, columns).assign(rate=rate, stage="final"))
-            tables.append(self._curve(model, task, losses, seconds).assign(rate=rate, stage="curve"))
+            tables.append(self._curve(model, losses, seconds).assign(rate=rate, stage="curve"))
         table = pd.concat(tables, ignore_index=True)
         best = table.groupby("rate")["validation"].mean().idxmax()  # curves have none
         return table.assign(chosen=table["rate"] == best, **self._references(task, seed))
 
     def _model(self, condition, seed: int, dtype: torch.dtype, device) -> SinkhornTransformer:
-        task, kind = condition["task"], Placebo if condition.get("placebo") else SinkhornTransformer
-        layer = " ".join((task, *self.draws))
+        layer = " ".join((condition["task"], *self.draws))
         draws = Draws(num_networks=self.models, seed=seed, layer=layer, dtype=dtype, device=device)
         sizes = {"width": self.width, "depth": self.depth, "num_half_steps": condition["num_half_steps"]}
-        return kind(CLASSES + 3, CLASSES, draws=draws, **sizes)
+        return SinkhornTransformer(CLASSES + 3, CLASSES, draws=draws, **sizes)
 
-    def _curve(self, model: SinkhornTransformer, task: str, losses: Tensor, seconds: list[float]) -> pd.DataFrame:
+    def _curve(self, model: SinkhornTransformer, losses: Tensor, seconds: list[float]) -> pd.DataFrame:
         """Losses in training against what was spent; a step costs three forward passes, as is usually counted."""
         parts = losses.split(max(1, losses.shape[-1] // 20), dim=-1)
         step = torch.tensor([part.shape[-1] for part in parts]).cumsum(dim=0)
@@ -288,15 +279,12 @@ class Arms(Experiment):
         return {name: float((known.gather(1, each) == labels).double().mean()) for name, each in partners.items()}
 
     def _judges(self, task: str, num: int, seed: int, name: str) -> list[Tensor]:
-        """Features and labels of texts of each network's own, (R, num, ...)."""
-        drawn = self._drawn(task, self.models * num, stream(seed, name, task, *self.draws))
+        """Features and labels of texts that differ by network, (R, num, ...)."""
+        drawn = matching(self.models * num, self.pairs, stream(seed, name, task, *self.draws), CLASSES)
         return [each.unflatten(0, (self.models, num)) for each in drawn]
 
-    def _drawn(self, task: str, num: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        return matching(num, self.pairs, generator, CLASSES)
-
     @staticmethod
-    def _logits(model: SinkhornTransformer, task: str, features: Tensor, attended=None) -> Tensor:
+    def _logits(model: SinkhornTransformer, features: Tensor, attended=None) -> Tensor:
         """At the queries, (R, texts, pairs, classes)."""
         outputs = model(features.to(model.enter), attended=attended)
         return outputs[..., outputs.shape[-2] // 2 :, :]
@@ -309,9 +297,9 @@ class Arms(Experiment):
         generator, seconds, start = stream(seed, "train", task, *self.draws), [], time.process_time()
 
         def loss(step: int) -> Tensor:
-            features, labels = self._drawn(task, self.models * self.batch, generator)
+            features, labels = matching(self.models * self.batch, self.pairs, generator, CLASSES)
             features, labels = (each.unflatten(0, (self.models, self.batch)) for each in (features, labels))
-            found = training.mean_cross_entropy(self._logits(model, task, features), labels.to(model.enter.device))
+            found = training.mean_cross_entropy(self._logits(model, features), labels.to(model.enter.device))
             seconds.append(time.process_time() - start)
             return found
 
@@ -321,13 +309,13 @@ class Arms(Experiment):
     def _judged(self, model: SinkhornTransformer, task: str, seed: int, name: str) -> tuple[Tensor, Tensor]:
         drawn = self._judges(task, self.texts, seed, name)
         parts = zip(*(each.split(50, dim=1) for each in drawn), strict=True)
-        return training.evaluate((self._logits(model, task, x), y.to(model.enter.device)) for x, y in parts)
+        return training.evaluate((self._logits(model, x), y.to(model.enter.device)) for x, y in parts)
 
     @torch.no_grad()
     def _deviation(self, model: SinkhornTransformer, task: str, seed: int) -> Tensor:
         attended: list[Tensor] = []
         features, _ = self._judges(task, min(20, self.texts), seed, "validation")
-        self._logits(model, task, features, attended)
+        self._logits(model, features, attended)
         A = torch.stack(attended, dim=1)  # (R, layers, texts, heads, n, n)
         missed = (A.mean(dim=-2) - 1 / A.shape[-1]).abs().sum(dim=-1)
         return missed.flatten(1).mean(dim=-1).double().cpu()
@@ -335,11 +323,11 @@ class Arms(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class EqualSeconds(Arms):
-    """SK-18 at equal seconds of the processor, with a placebo of five half-steps: other draws than those of ``Arms``.
+    """SK-18 at equal seconds of the processor: other draws than those of ``Arms``.
 
-    Softmax, three half-steps and the placebo have ``times`` the ``steps`` of five half-steps. The seconds of the curves
-    say what that came to; softmax and the placebo were meant to have rather more than three and five half-steps. Rows
-    as of ``Arms``.
+    Softmax and three half-steps have the first two ``times`` the ``steps`` of five half-steps. The seconds of the curves
+    say what that came to; softmax was meant to have rather more than the others. Rows as of ``Arms``. The record has
+    a fourth arm, with the last of ``times``, which no claim uses.
     """
 
     times: tuple[float, float, float] = (1.9, 1.15, 0.8)
@@ -348,10 +336,10 @@ class EqualSeconds(Arms):
     draws: ClassVar = ("equal seconds to the end",)
 
     def conditions(self) -> list[dict]:
-        softmax, three, placebo = (round(each * self.steps) for each in self.times)
-        arms = [(1, False, softmax), (3, False, three), (5, False, self.steps), (5, True, placebo)]
-        names = ("num_half_steps", "placebo", "steps")
-        return [{"task": task} | dict(zip(names, arm, strict=True)) for task in self.tasks for arm in arms]
+        softmax, three, _ = (round(each * self.steps) for each in self.times)
+        arms = ((1, softmax), (3, three), (5, self.steps))
+        facts = [{"num_half_steps": num, "placebo": False, "steps": steps} for num, steps in arms]
+        return [{"task": task} | each for task in self.tasks for each in facts]
 
 
 # Claims: SK-8, SK-17, SK-18: learned relations and trained classifiers, at the recorded tiers.
@@ -422,49 +410,29 @@ def even_columns(rows: pd.DataFrame) -> Estimate:
     return measure.mean("missed", unit=["model"])(tested(rows, "shuffled", "softmax"))
 
 
-def gains(rows: pd.DataFrame, task: str, longer: bool = False) -> dict[int, pd.Series]:
-    """Accuracy of each arm less that of softmax, paired by network, at the rates chosen on validation data; softmax is
-    trained for as many steps, or ``longer``."""
-    some = measure.chosen(rows, f"stage == 'final' and chosen and task == '{task}'")
-    few = some["steps"] == some["steps"].min()
-    wide = some[few].pivot(index="model", columns="num_half_steps", values="accuracy")
-    softmax = some[~few].set_index("model")["accuracy"] if longer else wide[1]
-    return {arm: wide[arm] - softmax for arm in wide.columns if arm != 1}
+EQUAL = 0.05  # the share of their seconds by which softmax may fall short of another arm
 
 
-EQUAL = 0.05  # the share of their seconds by which softmax and the placebo may fall short of another arm
-
-
-def at_equal_seconds(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies as ``accuracies`` has them; ValueError where softmax or the placebo had fewer seconds of the processor,
-    over its whole run, than three or five half-steps."""
+def gain_at_equal_seconds(rows: pd.DataFrame) -> Estimate:
+    """Of three and five half-steps over softmax, the lesser, paired by network; ValueError where softmax had fewer
+    seconds of the processor, over its whole run, than one of them."""
     spent = whole_seconds(rows)
-    if not spent[[0, 1]].min() >= (1 - EQUAL) * spent[[3, 5]].max():
+    if not spent[1] >= (1 - EQUAL) * spent[[3, 5]].max():
         raise ValueError(f"the arms had {spent.round(1).to_dict()} seconds")
-    return accuracies(rows)
+    right = accuracies(rows)
+    return lowest({arm: right[arm] - right[1] for arm in (3, 5)})
 
 
 def accuracies(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of each network (rows) by arm (columns), at the rate chosen on validation data; 0 is the placebo."""
-    some = measure.chosen(rows, "stage == 'final' and chosen")
-    return some.assign(arm=arm_of(some)).pivot(index="model", columns="arm", values="accuracy")
-
-
-def arm_of(rows: pd.DataFrame) -> pd.Series:
-    """The number of half-steps, 0 for the placebo."""
-    return rows["num_half_steps"].where(~rows["placebo"].astype(bool), 0)
+    """Accuracy of each network (rows) by number of half-steps (columns), at the rate chosen on validation data."""
+    some = measure.chosen(rows, "stage == 'final' and chosen and placebo == False")
+    return some.pivot(index="model", columns="num_half_steps", values="accuracy")
 
 
 def whole_seconds(rows: pd.DataFrame) -> pd.Series:
     """The processor's seconds of each arm, all networks together, from the first step to the last, at the chosen rate."""
-    ends = measure.chosen(rows, "stage == 'curve' and chosen and step == steps")
-    return ends.groupby(arm_of(ends))["seconds"].first()
-
-
-def gain_at_equal_seconds(rows: pd.DataFrame) -> Estimate:
-    """Of three and five half-steps over softmax, the lesser, paired by network."""
-    wide = at_equal_seconds(rows)
-    return lowest({arm: wide[arm] - wide[1] for arm in (3, 5)})
+    ends = measure.chosen(rows, "stage == 'curve' and chosen and step == steps and placebo == False")
+    return ends.groupby("num_half_steps")["seconds"].first()
 
 
 CLAIMS = (
@@ -541,39 +509,45 @@ EXPERIMENTS = (LearnedCouplings, Arms, EqualSeconds)
 JOINT = 1 - (1 - stats.LEVEL) / 2  # of two arms, or two relations, together
 
 
-def table(learned: pd.DataFrame, fixed: pd.DataFrame, arms: pd.DataFrame, timed: pd.DataFrame, maps: pd.DataFrame):
-    """What was compared, result and interval, one line each; rows of the five experiments."""
+def table(
+    learned: pd.DataFrame, fixed: pd.DataFrame, arms: pd.DataFrame, timed: pd.DataFrame, maps: pd.DataFrame
+) -> pd.DataFrame:
+    """What was compared, and by how much Sinkhorn is better, one line each; rows of the five experiments."""
+    lines = []
 
-    def words(found: Estimate, digits: str = ".3f", scale: float = 1.0) -> str:
-        value, low, high = (f"{scale * each:{digits}}" for each in (found.value, found.low, found.high))
-        return f"{value} ({low} to {high})"
+    def add(
+        task: str, measured: str, other: str, theirs: pd.Series, ours: pd.Series, digits: int, level: float
+    ) -> None:
+        sign = 1 if measured.startswith("% right") else -1
+        gap = stats.mean(sign * (ours - theirs), level)
+        better = f"{gap.value:.{digits}f} ({gap.low:.{digits}f} to {gap.high:.{digits}f})"
+        lines.append((task, measured, f"{other} {theirs.mean():.{digits}f}", f"{ours.mean():.{digits}f}", better))
 
     longest = learned[(learned["stage"] == "final") & (learned["n"] == learned["n"].max())]
-    shares = longest.pivot_table("ratio", ["target", "model"], "normaliser")
-    missed = longest.pivot_table("missed", ["target", "model"], "normaliser")
+    longest = longest.pivot(index="model", columns=["target", "normaliser"], values=["ratio", "missed"])
     best = fixed.groupby(["target", "normaliser", "beta"])["ratio"].mean().groupby(["target", "normaliser"]).min()
-    lines = []
-    for target, name in (("crossed", "half kept, half crossed"), ("comonotone", "order kept")):
-        mean = shares.loc[target].mean()
-        gap = stats.mean(shares.loc[target, "softmax"] - shares.loc[target, "sinkhorn"], JOINT)
-        both = f"Sinkhorn {mean['sinkhorn']:.3f}, softmax {mean['softmax']:.3f}"
-        task = f"relation “{name}”, trained on 8 to 16 tokens, read at {longest['n'].max():.0f}"
-        lines.append((task, "distance by rows, independence is 1", f"{both}; difference {words(gap)}"))
-        gap = stats.mean(100 * missed.loc[target, "softmax"], JOINT)
-        lines.append(("the same", "mass in wrong columns, per cent", f"softmax {words(gap, '.1f')}, Sinkhorn 0"))
-        nothing = f"Sinkhorn {best[target, 'sinkhorn']:.3f}, softmax {best[target, 'softmax']:.3f}"
-        lines.append(("the same, nothing trained", "fixed scores at the best temperature", nothing))
-    even = accuracies(timed)
-    cases = {"equal steps": gains(arms, "matching"), "equal seconds": {arm: even[arm] - even[1] for arm in (3, 5)}}
-    cases["softmax three times the steps"] = gains(arms, "matching", longer=True)
-    for case, gain in cases.items():
-        parts = [f"{half} half-steps {words(stats.mean(each, JOINT), '+.1f', 100)}" for half, each in gain.items()]
-        lines.append((f"matching, {case}", "points of accuracy over softmax", "; ".join(parts)))
-    errors = 100 * wrong(maps).mean()
-    ways = {"coupling": "coupling", "rows": "rows alone", "greedy": "its authors' rule"}
-    shown = ", ".join(f"{name} {errors[way]:.2f}" for way, name in ways.items())
-    lines.append(("atom maps of a published head", "per cent of the atoms mapped wrongly", shown))
-    return pd.DataFrame(lines, columns=["task", "measured", "result (99.9 %)"])
+    for target, name in (("crossed", "crossed"), ("comonotone", "order kept")):
+        ratio, missed = longest["ratio"][target], 100 * longest["missed"][target]
+        add(name, "distance by rows", "softmax", ratio["softmax"], ratio["sinkhorn"], 3, JOINT)
+        add(name, "% in wrong columns", "softmax", missed["softmax"], missed["sinkhorn"], 1, JOINT)
+        alone = best[target].map("{:.3f}".format)
+        lines.append((f"{name}, untrained", "distance by rows", f"softmax {alone['softmax']}", alone["sinkhorn"], ""))
+    some, even = measure.chosen(arms, "stage == 'final' and chosen"), 100 * accuracies(timed)
+    right = 100 * some.pivot(index="model", columns=["num_half_steps", "steps"], values="accuracy")
+    few, many = sorted(some["steps"].unique())
+    steps = right.xs(few, axis="columns", level="steps")
+    cases = {
+        "equal steps": (steps[1], steps),
+        "equal seconds": (even[1], even),
+        "softmax longer": (right[1, many], steps),
+    }
+    for (case, (softmax, ours)), num in product(cases.items(), (3, 5)):
+        add(f"matching, {case}", f"% right, {num} half-steps", "softmax", softmax, ours[num], 1, JOINT)
+    errors = 100 * wrong(maps)
+    for way, name in (("rows", "rows alone"), ("greedy", "authors' rule")):
+        add("atom maps", "% wrong", name, errors[way], errors["coupling"], 2, stats.LEVEL)
+    heads = ["task", "measured", "compared with", "Sinkhorn", "better by (99.9 %)"]
+    return pd.DataFrame(lines, columns=heads).set_index(["task", "measured"])
 
 
 # Figures: Trained models: rows in, a figure with its alt text as label out.
@@ -584,16 +558,19 @@ def table(learned: pd.DataFrame, fixed: pd.DataFrame, arms: pd.DataFrame, timed:
 
 TARGETS = {"comonotone": ("order kept", "o"), "crossed": ("crossed", "s")}
 NORMALISER_COLOURS = {"softmax": BLUE, "sinkhorn": GREEN}
-PANELS = {"ratio": "Rows: both learn them", "missed": "Columns: only Sinkhorn has them"}
+PANELS = {
+    "ratio": ("Rows: both learn them", "distance by rows\n(1: independence)"),
+    "missed": ("Columns: only Sinkhorn has them", "mass in wrong\ncolumns"),
+}
 
 
 def learned_relations(rows: pd.DataFrame) -> Figure:
     """What softmax and Sinkhorn learn, by rows and by columns, against the length; rows of ``LearnedCouplings``."""
     rows = largest(rows)
     rows = rows[(rows["stage"] == "final") & rows["target"].isin([*TARGETS])]
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.3))
+    figure, axes = plt.subplots(2, 1, figsize=(5.6, 5.2), sharex=True)
     words, lengths = [], sorted(rows["n"].astype(int).unique())
-    for ax, (column, title) in zip(axes, PANELS.items(), strict=True):
+    for ax, (column, (title, axis)) in zip(axes, PANELS.items(), strict=True):
         ends = {}
         for (target, normaliser), part in rows.groupby(["target", "normaliser"]):
             name, marker = TARGETS[target]
@@ -604,13 +581,12 @@ def learned_relations(rows: pd.DataFrame) -> Figure:
             words.append(f"{normaliser}, {name}, {column}: {end:.3f}")
             name = "both" if (column, normaliser) == ("missed", "sinkhorn") else name  # both are zero
             ends[f"{normaliser.capitalize()}, {name}", color] = end
-        places = apart([*ends.values()], 0.075 * np.ptp(ax.get_ylim()))
+        ax.set(ylabel=axis, ylim=(0 if column == "ratio" else None, None))
+        places = apart([*ends.values()], 0.11 * np.ptp(ax.get_ylim()))
         for (name, color), place in zip(ends, places, strict=True):
             beside(ax, lengths[-1], place, name, color)
         panel_label(ax, title)
-        ax.set(xscale="log", xlabel="tokens $n$ of each text", xlim=(lengths[0] / 1.15, lengths[-1] * 9))
-        plain_log(ax.xaxis, lengths)
-    axes[0].set(ylabel="distance by rows (1: independence)", ylim=(0, None))
-    axes[1].set(ylabel="mass in wrong columns")
+    axes[-1].set(xscale="log", xlabel="tokens $n$ of each text", xlim=(lengths[0] / 1.15, lengths[-1] * 4))
+    plain_log(axes[-1].xaxis, lengths)
     figure.set_label(f"Distance by rows and mass in wrong columns, at {lengths[-1]} tokens: {'; '.join(words)}.")
     return figure

@@ -4,7 +4,7 @@ symbol    name          meaning                                            axes
 l, P      l, P          scalar whitening weight and scalar read-out        numbers or arrays
 s, beta   s, beta       root second moment and least-squares slope         numbers or arrays
 read_out  read_out      "frozen": P = s beta, its theoretical value; "recomputed": P = L^T X^T Y / n from the
-                        current L; "trained": P is a parameter of its own
+                        current L; "trained": P is a parameter, too
 """
 
 from typing import Literal, get_args

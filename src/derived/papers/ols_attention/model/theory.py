@@ -130,13 +130,6 @@ def smoother(X: Float[Tensor, "*batch n p"], L: Float[Tensor, "*batch p d"]) -> 
     return Z @ Z.mT / X.shape[-2]
 
 
-def ridge_smoother(X: Float[Tensor, "*batch n p"], ridge: float) -> Float[Tensor, "*batch n n"]:
-    """H_lambda = X (X^T X + n lambda I)^+ X^T = U diag(s^2 / (s^2 + n lambda)) U^T. [prior]"""
-    check_at_least("ridge", ridge, 0.0)
-    svd = thin_svd(X)
-    return (svd.U * (svd.s**2 / (svd.s**2 + X.shape[-2] * ridge)).unsqueeze(-2)) @ svd.U.mT
-
-
 def spectral_filter(
     eigenvalues: ArrayLike, ridge: float, weights: Literal["ols", "ridge", "regularised", "repaired"]
 ) -> np.ndarray:

@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
 
 def random_weights(shape: tuple[int, ...], generator: torch.Generator, least: float = 0.0) -> Tensor:
-    """Weights from the flat Dirichlet law, mixed with a share ``least`` of the uniform, float64.
+    """Weights from the flat Dirichlet distribution, mixed with a share ``least`` of the uniform, float64.
 
     >>> random_weights((2, 3), torch.Generator().manual_seed(0)).sum(dim=-1)
     tensor([1., 1.], dtype=torch.float64)
@@ -43,7 +43,7 @@ def coupling_problems(relation: str, num: int, n: int, generator: torch.Generato
     """``num`` pairs of texts of n tokens with flat Dirichlet weights, and one of four relations, float64.
 
     comonotone and crossed are exact; hidden is the entropic plan of the cost (1 - x - y)^2 at temperature 1/10, which a
-    learner is not told; shuffled is comonotone with the tokens of the second text in an order of their own, so that
+    learner does not see; shuffled is comonotone with the tokens of the second text in another order, so that
     nothing can be learned but the weights. ValueError for another name.
 
     >>> coupling_problems("crossed", 2, 5, torch.Generator().manual_seed(0)).target.sum(dim=(-2, -1))

@@ -91,8 +91,8 @@ def sinkhorn_attention(
     if not q.dtype == k.dtype == v.dtype:
         kinds = ", ".join(str(each.dtype).removeprefix("torch.") for each in (q, k, v))
         raise ValueError(f"q, k and v are {kinds}; give all three in one dtype, such as k.to(q.dtype)")
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
     facts = {"query_weights": query_weights, "key_weights": key_weights, "mask": mask}
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
     A = attention_weights(scale * q @ k.mT, num_half_steps, **facts, **options)  # float32 at least
     return A.to(v.dtype) @ v
 
@@ -147,16 +147,12 @@ class SinkhornTransformer(nn.Module):
         per_head = None if weights is None else weights.unsqueeze(-2)
         for layer in self.layers:
             q, k, v = (split_heads(each, self.heads) for each in linear(layer_norm(h), layer["qkv"]).chunk(3, dim=-1))
-            A = self.attend(q @ k.mT * q.shape[-1] ** -0.5, per_head)
+            A = attention_weights(q @ k.mT * q.shape[-1] ** -0.5, self.num_half_steps, per_head, per_head)
             if attended is not None:
                 attended.append(A)
             h = h + linear(merge_heads(A.to(v.dtype) @ v), layer["out"])
             h = h + linear(functional.gelu(linear(layer_norm(h), layer["up"])), layer["down"])
         return linear(layer_norm(h), self.leave)
-
-    def attend(self, scores: Tensor, weights: Tensor | None) -> Tensor:
-        """A of the scores of all heads, (R, batch, heads, T, T); ``weights`` are those of the tokens."""
-        return attention_weights(scores, self.num_half_steps, weights, weights)
 
     def operations(self, tokens: int) -> int:
         """Floating-point operations of one network's forward pass over a text: two for each multiplication of a matrix

@@ -11,16 +11,12 @@ in a and b, up to a constant. Source: Luise et al. 2018, Eisenberger et al. 2022
 """
 
 import warnings
-from types import ModuleType
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from .plan import problem, sinkhorn, sinkhorn_symmetric
-
-Array = Tensor | np.ndarray
 
 
 def implicit_vjp(
@@ -46,46 +42,38 @@ def _vjp(plan: Tensor, grad_plan: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     M = plan * root_a.unsqueeze(-1) * root_b.unsqueeze(-2)
     grad = plan * grad_plan
     rows, columns = (root_a * grad.sum(dim=-1)).unsqueeze(-1), (root_b * grad.sum(dim=-2)).unsqueeze(-1)
-    z = _solved(M, rows - M @ columns, a.sqrt().unsqueeze(-1))
+    z = _conjugate_gradients(M, rows - M @ columns, a.sqrt().unsqueeze(-1))
     row, column = root_a * z.squeeze(dim=-1), root_b * (columns - M.mT @ z).squeeze(dim=-1)
     grad_scores = grad - plan * (row.unsqueeze(-1) + column.unsqueeze(-2))
     bars = (torch.where(w > 0, x - x.mean(dim=-1, keepdim=True), 0.0) for x, w in ((row, a), (column, b)))
     return grad_scores, *bars
 
 
-def _solved(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
-    """z by ``_conjugate_gradients``: with NumPy on a CPU, where its calls cost a third of torch's."""
-    if M.device.type != "cpu" or M.dtype == torch.bfloat16:
-        return _conjugate_gradients(torch, M, right, gauge)
-    with np.errstate(all="ignore"):
-        return torch.from_numpy(_conjugate_gradients(np, M.numpy(), right.numpy(), gauge.numpy()))
-
-
-def _conjugate_gradients(library: ModuleType, M: Array, right: Array, gauge: Array) -> Array:
+def _conjugate_gradients(M: Tensor, right: Tensor, gauge: Tensor) -> Tensor:
     """z (..., n, 1) with (I - M M^T) z = right, orthogonal to the gauge; stops at rounding, or where n steps were not
     enough."""
-    transposed, eps = M.swapaxes(-1, -2), float(library.finfo(M.dtype).eps)
-    gauge = gauge / _dot(gauge, gauge) ** 0.5
+    eps = torch.finfo(M.dtype).eps
+    gauge = gauge / _dot(gauge, gauge).sqrt()
     rest = right - gauge * _dot(gauge, right)
-    z, direction, size = library.zeros_like(rest), rest, _dot(rest, rest)
+    z, direction, size = torch.zeros_like(rest), rest, _dot(rest, rest)
     enough = (4 * eps) ** 2 * size
     for _ in range(4 * rest.shape[-2] + 20):
-        image = direction - M @ (transposed @ direction)
+        image = direction - M @ (M.mT @ direction)
         image = image - gauge * _dot(gauge, image)
         curvature = _dot(direction, image)
         # a plan of several blocks has a gauge for each, along which only rounding remains, without curvature
         active = (size > enough) & (curvature > 64 * eps * _dot(direction, direction))
         if not active.any():
             break
-        step = library.where(active, size / curvature, 0.0)
+        step = torch.where(active, size / curvature, 0.0)
         z, rest, before = z + step * direction, rest - step * image, size
         size = _dot(rest, rest)
-        direction = library.where(active, rest + size / before * direction, direction)
+        direction = torch.where(active, rest + size / before * direction, direction)
     return z
 
 
-def _dot(x: Array, y: Array) -> Array:
-    return x.swapaxes(-1, -2) @ y
+def _dot(x: Tensor, y: Tensor) -> Tensor:
+    return x.mT @ y
 
 
 class _Vjp(torch.autograd.Function):

@@ -105,7 +105,7 @@ def conditional_kernel(
     tau: float = 1e-6,
     floor: float = 1e-3,
 ) -> tuple[Float[Tensor, "*batch n k"], Float[Tensor, "*batch n"]]:
-    """Scores whose softmax over the tokens of b approximates the conditional laws ``target`` (rows of sum 1), and the
+    """Scores whose softmax over the tokens of b approximates the conditional distributions ``target`` (rows of sum 1), and the
     mass lambda that tau loses in each row.
 
     k(x, y) = t + (1 - t) sum_l kappa_l psi_l(y) / (nu_l + tau), kappa_l the mass of the row in block l. Attention adds

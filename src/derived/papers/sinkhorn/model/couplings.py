@@ -3,7 +3,7 @@
 symbol   name   meaning                                                              axes
 x, y     x, y   positions of the tokens of two texts                                 (..., n[, d]), (..., m[, d])
 a, b     a, b   their weights                                                        (..., n), (..., m)
-P, Q     P, Q   couplings, or any two laws on pairs (i, j)                           (..., n, m)
+P, Q     P, Q   couplings, or any two distributions on pairs (i, j)                  (..., n, m)
 W_1      -      least mean Euclidean distance in (x, y) at which mass must move      scalar
 """
 
@@ -107,15 +107,10 @@ def coupling_w1(P: Float[Tensor, "n m"], Q: Float[Tensor, "n m"], x: Tensor, y: 
         points.append(places[there])
     source, target = masses
     if abs(source.sum() - target.sum()) > 1e-6:
-        raise ValueError(f"masses {source.sum():.6g} and {target.sum():.6g}; give two laws of the same mass")
+        raise ValueError(f"masses {source.sum():.6g} and {target.sum():.6g}; give two tables of the same mass")
     target = target * (source.sum() / target.sum())
     cost = torch.cdist(*points, compute_mode="donot_use_mm_for_euclid_dist").numpy()
-    found = optimize.linprog(
-        cost.ravel(), A_eq=_marginals(*cost.shape), b_eq=np.r_[source, target[:-1]], bounds=(0, None)
-    )
-    if found.status:
-        raise ValueError(f"the linear program of W_1 was not solved: {found.message}")
-    return float(found.fun)
+    return _least(cost.ravel(), A_eq=_marginals(*cost.shape), b_eq=np.r_[source, target[:-1]], bounds=(0, None))
 
 
 def distance_to_couplings(A: Float[Tensor, "n m"], a: Float[Tensor, "n"], b: Float[Tensor, "m"]) -> float:
@@ -128,7 +123,7 @@ def distance_to_couplings(A: Float[Tensor, "n m"], a: Float[Tensor, "n"], b: Flo
     """
     n, m = A.shape
     eye = sparse.eye_array(n * m)
-    found = optimize.linprog(
+    return _least(
         np.r_[np.zeros(n * m), np.ones(n * m)],
         A_ub=sparse.hstack([eye, -eye]),
         b_ub=A.double().numpy().ravel(),
@@ -136,9 +131,6 @@ def distance_to_couplings(A: Float[Tensor, "n m"], a: Float[Tensor, "n"], b: Flo
         b_eq=np.r_[a.double().numpy(), b[:-1].double().numpy()],
         bounds=(0, None),
     )
-    if found.status:
-        raise ValueError(f"the linear program was not solved: {found.message}")
-    return float(found.fun)
 
 
 def largest_mass(allowed: Float[Tensor, "n m"], weight: Float[Tensor, "n m"], a: Tensor, b: Tensor) -> float:
@@ -149,15 +141,21 @@ def largest_mass(allowed: Float[Tensor, "n m"], weight: Float[Tensor, "n m"], a:
     0.0
     """
     upper = np.where(allowed.numpy().ravel() != 0, np.inf, 0.0)
-    found = optimize.linprog(
+    least = _least(
         -weight.double().numpy().ravel(),
         A_eq=_marginals(*allowed.shape),
         b_eq=np.r_[a.double().numpy(), b[:-1].double().numpy()],
         bounds=np.c_[np.zeros_like(upper), upper],
     )
+    return abs(least)
+
+
+def _least(cost: np.ndarray, **constraints) -> float:
+    """The least value of a linear program; ValueError where nothing fulfils the constraints."""
+    found = optimize.linprog(cost, **constraints)
     if found.status:
         raise ValueError(f"no coupling lives there: {found.message}")
-    return float(abs(found.fun))
+    return float(found.fun)
 
 
 def _marginals(n: int, m: int) -> sparse.csr_array:

@@ -100,7 +100,7 @@ def sinkhorn(
                 break
         if omega != 1:  # end on rows
             f = _row_step(scores, a, g)
-            residual = _missed(_lse(scores + f.unsqueeze(-1), -2), g, b)
+            residual = _missed(torch.logsumexp(scores + f.unsqueeze(-1), -2), g, b)
         return SinkhornResult(_rows(scores, a, g), f - most, g, iterations, residual, tol)
 
 
@@ -137,10 +137,10 @@ def iterates(
     g = log_b if start is None else start
     f, missed = _row_step(scores, a, g), 0.0
     while True:
-        column = _lse(scores + f.unsqueeze(-1), -2)
+        column = torch.logsumexp(scores + f.unsqueeze(-1), -2)
         yield Iterate(f, g, _missed(column, g, b) + missed)
         g = _relaxed(g, log_b - column, b, omega)
-        row = _lse(scores + g.unsqueeze(-2), -1)
+        row = torch.logsumexp(scores + g.unsqueeze(-2), -1)
         f = _relaxed(f, log_a - row, a, omega)
         missed = _missed(row, f, a) if omega != 1 else 0.0
 
@@ -220,7 +220,7 @@ def sinkhorn_symmetric(
         log_a, scores = _log(a), scores - most
         f = (log_a + _row_step(scores, a, log_a)) / 2
         for iterations in range(max_iterations + 1):  # noqa: B007
-            row = _lse(scores + f.unsqueeze(-2), -1)
+            row = torch.logsumexp(scores + f.unsqueeze(-2), -1)
             residual = _missed(row, f, a)
             if bool((residual <= tol).all()):
                 break
@@ -242,7 +242,7 @@ def entropic_plan(
     """argmin_{P in Pi(a, b)} <C, P> + epsilon KL(P | a b^T): entropic transport at temperature ``epsilon``.
 
     A cold plan takes many iterations from nothing. With ``descent``, such as 1/2, the temperature falls by this factor
-    from the range of the costs to ``epsilon``, and each stage starts from the potentials of the one before;
+    from about the largest cost to ``epsilon``, and each stage starts from the potentials of the one before;
     ``iterations`` counts all stages. ValueError for epsilon <= 0, for a descent outside (0, 1), and where epsilon is so
     small that the rounding of C / epsilon alone could move ln P by more than 0.1: the message names the smallest epsilon for the dtype.
 
@@ -253,23 +253,23 @@ def entropic_plan(
     check_positive("epsilon", epsilon)
     exact = cost.dtype if cost.dtype in (torch.float32, torch.float64) else torch.float32
     finite = cost.detach()[torch.isfinite(cost)].abs()  # none: ``sinkhorn`` raises
-    least = 10 * torch.finfo(exact).eps * float(finite.amax()) if finite.numel() else 0.0
+    largest = float(finite.amax()) if finite.numel() else 0.0
+    least = 10 * torch.finfo(exact).eps * largest
     if epsilon < least:
         raise ValueError(f"epsilon = {epsilon:.3g} is lost in the rounding of {exact}; give at least {1.1 * least:.2g}")
-    if descent is None:
-        return sinkhorn(-cost / epsilon, a, b, **options)
-    check_fraction("descent", descent)
-    limits = {name: options.pop(name) for name in ("tol", "max_iterations") if name in options}
-    _, _, weights = problem(cost.detach().to(exact), a, b)  # a cost of +inf, where no mass may go, is refused here
-    log_b, warmth, before, spent = _log(weights), float(finite.amax() if finite.numel() else 0.0), None, 0
-    while warmth > epsilon:
-        start = None if before is None else log_b + (before[0] / warmth) * (before[1] - log_b).nan_to_num(0.0)
-        stage = sinkhorn(-cost / warmth, a, b, g=start, **limits | {"tol": 1e-2}, **options)
-        before, spent = (warmth, stage.g), spent + stage.iterations
-        warmth *= descent
-    start = None if before is None else log_b + (before[0] / epsilon) * (before[1] - log_b).nan_to_num(0.0)
-    found = sinkhorn(-cost / epsilon, a, b, g=start, **limits, **options)
-    return found._replace(iterations=spent + found.iterations)
+    temperatures, found, spent = [epsilon], None, 0
+    if descent is not None:
+        check_fraction("descent", descent)
+        _, _, weights = problem(cost.detach().to(exact), a, b)  # a cost of +inf, where no mass may go, is refused here
+        log_b = _log(weights)
+        while temperatures[0] < descent * largest:
+            temperatures.insert(0, temperatures[0] / descent)
+    for before, each in zip([epsilon, *temperatures], temperatures, strict=False):
+        start = None if found is None else log_b + (before / each) * (found.g - log_b).nan_to_num(0.0)
+        stage = options if each == epsilon else options | {"tol": 1e-2}
+        found = sinkhorn(-cost / each, a, b, **{"g": start} | stage)
+        spent += found.iterations
+    return found._replace(iterations=spent)
 
 
 def problem(
@@ -362,13 +362,9 @@ def _rows(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:
     return (scores + g.unsqueeze(-2)).log_softmax(dim=-1) + _log(a).unsqueeze(-1)
 
 
-def _lse(x: Tensor, dim: int) -> Tensor:
-    return torch.logsumexp(x, dim=dim)
-
-
 def _row_step(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:
     """f = ln a - lse_j(S + g), -inf where a = 0."""
-    row = _lse(scores + g.unsqueeze(-2), -1)
+    row = torch.logsumexp(scores + g.unsqueeze(-2), -1)
     return torch.where(a > 0, _log(a) - row, -INF)
 
 

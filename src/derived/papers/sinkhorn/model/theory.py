@@ -103,7 +103,7 @@ def kl(P: Float[Tensor, "*batch n"], Q: Float[Tensor, "*batch n"]) -> Float[Tens
     """KL(P | Q) = sum P ln(P / Q) - P + Q over the last axis, with 0 ln 0 = 0; infinite where Q = 0 < P.
 
     The masses of P and Q may differ. Each term is computed as Q h(P / Q) with h(r) = r ln r - r + 1, so that nearby
-    laws lose no digits to cancellation.
+    distributions lose no digits to cancellation.
 
     >>> kl(torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75]))
     tensor(0.1438)
