@@ -6,26 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_tensors import TOLERANCE, features, normal
 
-from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.model import attention
-from derived.papers.hierarchical_kernel.model.pyramid import num_rows
 
 examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
-# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
-TOLERANCE = 1e-12
-
-
-def normal(*shape: int, name: str = "x", dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=stream(0, name, *shape), dtype=torch.float64).to(dtype)
-
-
-def features(T: int, levels: int, d_k: int = 4, lead: tuple[int, ...] = (2, 3), dtype: torch.dtype = torch.float64):
-    q, k = (
-        [normal(*lead, num_rows(T, l), d_k, name=f"{side}{l}", dtype=dtype) for l in range(levels)] for side in "qk"
-    )
-    alpha = torch.softmax(normal(lead[-1], levels, name="alpha"), dim=-1).to(dtype)
-    return q, k, normal(*lead, T, 5, name="v", dtype=dtype), alpha
 
 
 def slow_attention(q, k, v, alpha, first=0):
@@ -124,14 +109,6 @@ def test_a_score_that_is_no_number_is_refused_and_not_answered_with_zeros():
             attention.attend_plain(q, k, v, scale=1.0)
 
 
-@pytest.mark.parametrize("name", attention.IMPLEMENTATIONS)
-def test_sequences_longer_than_a_tile(name):
-    q, k, v, alpha = features(300, 3, lead=(1, 2))
-    found = attention.IMPLEMENTATIONS[name](q, k, v, alpha)[0, 1, 299:]
-    slow = slow_attention([a[0, 1] for a in q], [b[0, 1] for b in k], v[0, 1], alpha[1], first=299)
-    torch.testing.assert_close(found, slow, rtol=0, atol=TOLERANCE)
-
-
 @pytest.mark.parametrize("width", [5, 3])
 def test_unequal_widths_on_either_road(width):
     """By tiles where widths differ, by torch's kernel where they do not: the plain softmax says the same."""
@@ -148,9 +125,3 @@ def test_rows_are_repeated_in_both_directions():
     torch.testing.assert_close(torch.kron(table, torch.ones(2, 2).double()), found, rtol=0, atol=0)
     full = attention.mix([torch.zeros(3, 3).double(), table], torch.cat([0 * one, one]))
     torch.testing.assert_close(full, table, rtol=0, atol=0)
-
-
-def test_levels_without_stride_have_no_small_tables():
-    q, k, v, alpha = features(9, 1)
-    with pytest.raises(ValueError, match=r"levels of \[9, 9\] rows for 9 tokens"):
-        attention.attend_tables(2 * q, 2 * k, v, torch.cat([alpha, alpha], dim=-1))

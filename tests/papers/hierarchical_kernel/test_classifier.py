@@ -2,30 +2,13 @@
 
 import pytest
 import torch
-from beartype import beartype
-from jaxtyping import jaxtyped
+from random_tensors import F64, TOLERANCE, dependence, shaken
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.model.classifier import ATTENTIONS, SequenceClassifier
 
-TOLERANCE = 1e-12  # sums of at most 10^3 products of numbers of order one, each rounded a few times
-F64 = {"dtype": torch.float64}
 SMALL = {"vocabulary": 16, "classes": 10, "max_length": 20, "width": 8, "heads": 2, "num_networks": 2}
-
-
-def shaken(layer: torch.nn.Module) -> torch.nn.Module:
-    """The layer with every parameter moved away from its start, so that averages and equal alphas hide nothing."""
-    with torch.no_grad():
-        for i, (name, parameter) in enumerate(layer.named_parameters()):
-            noise = torch.randn(parameter.shape, generator=stream(7, name, i), dtype=torch.float64)
-            parameter += 0.5 * noise.to(parameter)
-    return layer
-
-
-def dependence(outputs, x: torch.Tensor) -> torch.Tensor:
-    """(rows, T): the largest |d output_i / d x_t| over features; outputs maps (T, d) to (rows, anything)."""
-    return torch.autograd.functional.jacobian(outputs, x).abs().amax(dim=(1, 3))
 
 
 def tokens(T: int = 17, batch: int = 3) -> torch.Tensor:
@@ -127,11 +110,6 @@ def test_variants_share_what_they_have_in_common():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_annotations_are_true():
-    checked, model = jaxtyped(typechecker=beartype), SequenceClassifier(**SMALL)
-    assert checked(type(model).forward)(model, tokens(), torch.full((2, 3), 17)).shape == (2, 3, 10)
 
 
 def test_reading_the_last_token_is_reading_every_token_there():

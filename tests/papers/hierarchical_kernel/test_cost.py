@@ -1,17 +1,14 @@
 """The cost: one layer timed in all its implementations, compared within rounds."""
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
+from random_tensors import TOLERANCE
 
 from derived.papers.hierarchical_kernel.claims import CLAIMS
-from derived.papers.hierarchical_kernel.cost import AttentionInputs, attention_seconds, cost_bars, layer_ratio
+from derived.papers.hierarchical_kernel.cost import AttentionInputs, attention_seconds, layer_ratio
 
 CLAIM = {one.id: one for one in CLAIMS}
-
-# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
-TOLERANCE = 1e-12
 
 
 def test_timed_contenders_compute_one_layer():
@@ -29,24 +26,6 @@ def test_overhead_compares_within_rounds():
     table = pd.DataFrame({"T": 8, "impl": ["fused", "sdpa"] * 3, "round": [0, 0, 1, 1, 2, 2]})
     table = table.assign(seconds=[2.0, 1.0, 4.0, 2.0, 20.0, 10.0])
     assert CLAIM["HKT-E4.c"].measure(table).value == pytest.approx(2.0)
-
-
-def test_what_is_timed_is_the_layer_with_equal_weights_by_plain_loops():
-    """A score is the mean over the levels of q k / sqrt(d_k), read at the rows that stand for the two tokens."""
-    inputs = AttentionInputs(7, d_k=2, levels=3, dtype=torch.float64)
-    q, k = ([level[0, 0].numpy() for level in levels] for levels in (inputs.q, inputs.k))
-    for t, found in enumerate(inputs.attend("fused")[0, 0].numpy()):
-        scores = [np.mean([q[l][t >> l] @ k[l][s >> l] for l in range(3)]) / 2**0.5 for s in range(t + 1)]
-        weights = np.exp(scores) / np.exp(scores).sum()
-        np.testing.assert_allclose(found, weights @ inputs.v[0, 0, : t + 1].numpy(), rtol=0, atol=TOLERANCE)
-
-
-def test_the_figure_of_costs_says_counts_and_seconds_of_each_device(words_of):
-    seconds = pd.DataFrame({"T": 8, "impl": ["fused", "sdpa"] * 4, "round": np.repeat(range(4), 2), "seconds": 1.0})
-    seconds.loc[seconds["impl"] == "fused", "seconds"] = [2.0, 2.0, 2.0, 4.0]
-    words = words_of(cost_bars({"a core": seconds}))
-    assert "score entries 1.31" in words
-    assert "seconds, a core 2.50" in words
 
 
 def test_multiply_adds_of_a_whole_layer_lie_between_their_limits():

@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
+from random_tensors import F64, TOLERANCE, dependence, normal, shaken
 from torch.nn.functional import conv1d, pad, scaled_dot_product_attention
 
-from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, attend_tables, mix
+from derived.papers.hierarchical_kernel.model.attention import IMPLEMENTATIONS, attend_tables
 from derived.papers.hierarchical_kernel.model.layers import (
     CausalDownsample,
     ConvQKAttention,
@@ -19,36 +19,6 @@ from derived.papers.hierarchical_kernel.model.pyramid import (
     num_rows,
     pyramid,
 )
-
-# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
-TOLERANCE = 1e-12
-F64 = {"dtype": torch.float64}
-
-
-def normal(*shape: int, name: str = "x", dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=stream(0, name, *shape), dtype=torch.float64).to(dtype)
-
-
-def shaken(layer: torch.nn.Module) -> torch.nn.Module:
-    """The layer with every parameter moved away from its start, so that averages and equal alphas hide nothing."""
-    with torch.no_grad():
-        for i, (name, parameter) in enumerate(layer.named_parameters()):
-            noise = torch.randn(parameter.shape, generator=stream(7, name, i), dtype=torch.float64)
-            parameter += 0.5 * noise.to(parameter)
-    return layer
-
-
-def features(T: int, levels: int, d_k: int = 4, lead: tuple[int, ...] = (2, 3), dtype: torch.dtype = torch.float64):
-    q, k = (
-        [normal(*lead, num_rows(T, l), d_k, name=f"{side}{l}", dtype=dtype) for l in range(levels)] for side in "qk"
-    )
-    alpha = torch.softmax(normal(lead[-1], levels, name="alpha"), dim=-1).to(dtype)
-    return q, k, normal(*lead, T, 5, name="v", dtype=dtype), alpha
-
-
-def dependence(outputs, x: torch.Tensor) -> torch.Tensor:
-    """(rows, T): the largest |d output_i / d x_t| over features; outputs maps (T, d) to (rows, anything)."""
-    return torch.autograd.functional.jacobian(outputs, x).abs().amax(dim=(1, 3))
 
 
 @pytest.mark.parametrize("impl", IMPLEMENTATIONS)
@@ -90,24 +60,6 @@ def test_log_odds_see_a_third_token_in_the_layer_only(kernel, before):
             torch.testing.assert_close(gradients[2], expected, rtol=0, atol=TOLERANCE)
     assert float(gradients[1].abs().max()) == 0
     assert min(float(gradients[levels].abs().max()) for levels in (2, 3)) > 1e-3
-
-
-def test_scores_against_loops():
-    scores = shaken(HierarchicalScores(4, 2, 3, num_networks=2, **F64))
-    x = normal(2, 1, 8, 4)
-    S = scores(x)
-    alpha = torch.softmax(scores.a, dim=-1)
-    rows = scores.pyramid(x)
-    for r, h, i, j in [(0, 0, 7, 2), (1, 1, 5, 6), (1, 0, 0, 0)]:
-        part, total = slice(2 * h, 2 * h + 2), 0.0
-        for l in range(3):
-            q = scores.W_Q[l][r, part] @ rows[l][r, 0, i >> l]
-            total += alpha[r, h, l] * (q @ (scores.W_K[l][r, part] @ rows[l][r, 0, j >> l])) / math.sqrt(2)
-        torch.testing.assert_close(S[r, 0, h, i, j], total, rtol=0, atol=TOLERANCE)
-    tables = scores.tables(x)
-    assert [table.shape[-1] for table in tables] == [8, 4, 2]
-    mixed = mix(tables, scores.alpha().view(2, 1, 2, 3))
-    torch.testing.assert_close(mixed, S, rtol=0, atol=TOLERANCE)
 
 
 def test_controls_against_direct_formulas():

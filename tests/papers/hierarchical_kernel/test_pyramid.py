@@ -3,21 +3,14 @@
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_tensors import F64, TOLERANCE, normal
 from torch.nn.functional import conv1d, pad
 
-from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.model.layers import CausalDownsample, HKTAttention
 from derived.papers.hierarchical_kernel.model.pyramid import causal_average, pyramid
 
 examples = settings(derandomize=True, max_examples=20, deadline=None, database=None)
 EPS = torch.finfo(torch.float64).eps
-# Every compared number is a sum of at most 10^3 products of standard normal numbers, each rounded a few times.
-TOLERANCE = 1e-12
-F64 = {"dtype": torch.float64}
-
-
-def normal(*shape: int, name: str = "x", dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=stream(0, name, *shape), dtype=torch.float64).to(dtype)
 
 
 @examples

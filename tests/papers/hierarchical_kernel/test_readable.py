@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from derived.papers.hierarchical_kernel import explorer
-from derived.papers.hierarchical_kernel.model.pyramid import num_rows
 from derived.papers.hierarchical_kernel.model.readable import readable_columns
 
 SYMBOLS = ["[MAX", "2", "9", "[MIN", "4", "7", "]", "0", "]"]
@@ -32,12 +31,3 @@ def test_each_token_knows_where_its_innermost_list_begins():
     assert (rest[3:] == 0).all()
     assert (own + rest).sum() == pytest.approx(1, abs=1e-3)
     assert figure.data[4].text[0].startswith(f"{own.sum():.2f} of the attention")
-
-
-def test_the_explorer_has_a_slider_for_each_coarse_level_and_for_the_query():
-    figure = explorer.score_explorer(pd.DataFrame(readable_columns(SYMBOLS, 4, 0.75)), SYMBOLS)
-    levels, query = figure.layout.sliders[:-1], figure.layout.sliders[-1]
-    assert [slider.steps[slider.active].label for slider in levels] == ["1"] * 3  # the levels evenly mixed
-    assert [step.label for step in query.steps] == list(map(str, range(len(SYMBOLS))))
-    assert [len(table) for table in figure.layout.meta["given"]["tables"]] == [num_rows(9, level) for level in range(4)]
-    assert len(figure.to_json()) < 100_000

@@ -1,5 +1,7 @@
 """Scores of levels, by the reference program and by the package."""
 
+import math
+
 import pytest
 import torch
 
@@ -47,3 +49,13 @@ def test_the_split_of_a_table(table):
     for sign, theirs in zip((1, -1), split, strict=True):
         mine = [[(S[i][j] + sign * S[j][i]) / 2 for j in range(5)] for i in range(5)]
         torch.testing.assert_close(torch.tensor(mine, dtype=torch.float64), theirs)
+
+
+def test_a_kernel_in_the_scores_is_a_convolution(table):
+    """`hkt-convolution`: attention of the plain program with ln kappa for scores, and -40 for ln 0, by loops."""
+    kappa, X = [0.5, 0.2, 0.0, 0.3], table(6, 2)
+    lag = [[kappa[i - j] if 0 <= i - j < 4 else 0.0 for j in range(6)] for i in range(6)]
+    scores = [[math.log(k) if k else -40.0 for k in row] for row in lag]
+    for weights, found in zip(lag, reference.attention(scores, X), strict=True):
+        wanted = [sum(w * x[c] for w, x in zip(weights, X, strict=True)) / sum(weights) for c in range(2)]
+        assert found == pytest.approx(wanted, abs=1e-12)

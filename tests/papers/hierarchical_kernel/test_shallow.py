@@ -1,4 +1,4 @@
-"""Shallow predictors: exact laws of operators, and the first levels of a tree."""
+"""Shallow predictors: exact distributions of operators, and the first levels of a tree."""
 
 import itertools
 import math
@@ -24,37 +24,27 @@ def counted(values, num: int) -> np.ndarray:
 
 @pytest.mark.parametrize("operator", listops.OPERATORS)
 @pytest.mark.parametrize("num", [1, 2, 3, 4])
-def test_laws_of_operators_by_enumeration(operator, num):
+def test_distributions_of_operators_by_enumeration(operator, num):
     """All 10^num outcomes of independent digits against the closed forms; absent slots are skipped."""
     draws = np.random.default_rng(int(torch.randint(2**31, (), generator=stream(0, operator, num))))
-    laws = draws.dirichlet(np.full(10, 0.3), (2, num))
+    chances = draws.dirichlet(np.full(10, 0.3), (2, num))
     expected = np.zeros((2, 10))
     for digits in itertools.product(range(10), repeat=num):
-        chance = np.prod(laws[:, np.arange(num), digits], axis=1)
+        chance = np.prod(chances[:, np.arange(num), digits], axis=1)
         expected[:, listops.apply(operator, list(digits))] += chance
-    np.testing.assert_allclose(shallow.combine(operator, laws), expected, atol=1e-14)
-    padded = np.insert(laws, [0, num], 0.3, axis=1)
+    np.testing.assert_allclose(shallow.combine(operator, chances), expected, atol=1e-14)
+    padded = np.insert(chances, [0, num], 0.3, axis=1)
     present = np.ones((2, num + 2), dtype=bool)
     present[:, [0, -1]] = False
     np.testing.assert_allclose(shallow.combine(operator, padded, present), expected, atol=1e-14)
 
 
-def test_root_rule_by_hand():
-    """`hkt-root`: MIN of n uniform digits is 0 with probability 1 - 0.9^n, MAX is 9 likewise, SM is uniform."""
-    for n in (2, 5, 10):
-        laws = np.full((1, n, 10), 0.1)
-        assert shallow.combine("MIN", laws)[0, 0] == pytest.approx(1 - 0.9**n, rel=1e-13)
-        assert shallow.combine("MAX", laws)[0, 9] == pytest.approx(1 - 0.9**n, rel=1e-13)
-        np.testing.assert_allclose(shallow.combine("SM", laws)[0], 0.1, rtol=1e-13)
-    assert shallow.combine("MIN", np.full((1, 2, 10), 0.1))[0, 0] == pytest.approx(0.19)
-
-
 def test_predictors_sharpen_with_depth_and_end_exact():
     """Depth 0 is a table of four guesses; more depth is better; the whole depth is evaluation."""
-    law = listops.ListOps(min_length=20, max_length=200)
-    known = [listops.parse(row) for row in law.sample(2000, stream(0, "train")).tokens.numpy()]
-    test = law.sample(1500, stream(0, "test"))
-    p, codes, labels = shallow.operator_law(known), test.tokens.numpy(), test.labels.numpy()
+    lists = listops.ListOps(min_length=20, max_length=200)
+    known = [listops.parse(row) for row in lists.sample(2000, stream(0, "train")).tokens.numpy()]
+    test = lists.sample(1500, stream(0, "test"))
+    p, codes, labels = shallow.operator_chances(known), test.tokens.numpy(), test.labels.numpy()
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
     assert p.argmax(axis=1)[:3].tolist()[:2] == [0, 9]
     shares = [float(np.mean(shallow.ShallowPredictor(depth, p)(codes) == labels)) for depth in (0, 1, 2, 9)]
@@ -68,7 +58,7 @@ def test_predictors_sharpen_with_depth_and_end_exact():
 
 
 def test_depth_one_by_simulation():
-    """One tree: deeper lists replaced by draws from their operators' laws, many times over."""
+    """One tree: deeper lists replaced by draws from their operators' distributions, many times over."""
     tree = ("MED", (3, ("MIN", (1, 2)), 8, ("SM", (4, ("MAX", (1, 1))))))
     draws = np.random.default_rng(int(torch.randint(2**31, (), generator=stream(0, "one tree"))))
     p = draws.dirichlet(np.ones(10), 4)
@@ -82,26 +72,22 @@ def test_depth_one_by_simulation():
     assert whole[0, listops._value(tree)] == 1
 
 
-def test_operator_law_counts_lists():
+def test_operator_chances_counts_lists():
     trees = [("MIN", (3, ("MAX", (1, 2)))), ("SM", (5, ("MED", (4, 4)), 1)), ("MAX", (9,)), 5]
-    p = shallow.operator_law(trees)
+    p = shallow.operator_chances(trees)
     assert p[0, 2] == 1
     assert p[1, 2] == p[1, 9] == 0.5
     assert p[2, 4] == p[3, 0] == 1
     with pytest.raises(ValueError, match="no list with MED"):
-        shallow.operator_law([tree for tree in trees if tree != trees[1]])
+        shallow.operator_chances([tree for tree in trees if tree != trees[1]])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: shallow.combine("AVG", np.full((1, 2, 10), 0.1)), "operator 'AVG'"),
-        (lambda: shallow.combine("MIN", np.full((1, 2, 10), 0.1), np.zeros((1, 2), dtype=bool)), "no argument"),
         (lambda: shallow.ShallowPredictor(-1, np.full((4, 10), 0.1)), "depth = -1"),
         (lambda: shallow.ShallowPredictor(1, np.full((4, 10), 0.2)), "sum 1"),
-        (lambda: listops.apply("AVG", [1]), "operator 'AVG'"),
-        (lambda: listops.apply("MIN", []), "no argument"),
-        (lambda: shallow.operator_law([1, 2]), "no list with MIN, MAX, MED, SM"),
+        (lambda: shallow.operator_chances([1, 2]), "no list with MIN, MAX, MED, SM"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

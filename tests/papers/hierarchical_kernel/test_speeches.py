@@ -3,14 +3,12 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from here import needs
 from sklearn.linear_model import Ridge
 
 from derived.lab.rng import stream
-from derived.papers.hierarchical_kernel.claims import CLAIMS
 from derived.papers.hierarchical_kernel.data import speeches
 from derived.papers.hierarchical_kernel.trained import Speeches
 
@@ -48,7 +46,7 @@ def test_the_linear_rule_is_ridge_regression_at_the_penalty_that_a_fifth_chooses
     middle, width = seen.mean(dim=0), seen.std(dim=0) + 1e-6
     x, z, y = ((seen - middle) / width).numpy(), ((asked - middle) / width).numpy(), np.eye(3)[labels.numpy()]
 
-    def guesses(x, y, z, penalty):  # the intercept is the mean label, columns are not centred anew
+    def guesses(x, y, z, penalty):  # the intercept is the mean label, columns are not centred again
         return (
             Ridge(penalty * len(x), fit_intercept=False).fit(x, y - y.mean(axis=0)).predict(z) + y.mean(axis=0)
         ).argmax(1)
@@ -79,40 +77,3 @@ def test_a_network_is_judged_on_speeches_that_it_has_not_read():
         assert len(learned) > 20
         assert len(judged) > 20
         assert not learned & judged
-
-
-@needs("stdlib")
-def test_rows_have_every_kind_at_the_end_and_the_rules_beside():
-    one, tables = Speeches.at("tiny"), []
-    for kind in ("plain", "hkt"):
-        table = one.run({"kind": kind}, seed=0, device=torch.device("cpu"), dtype=one.dtype)
-        tables.append(table.assign(kind=kind))
-    rows = pd.concat(tables, ignore_index=True)
-    test = rows[rows["stage"] == "test"]
-    assert sorted(test["step"].unique()) == list(range(0, one.steps + 1, one.steps // one.checks))
-    assert test.groupby("kind")["replicate"].nunique().tolist() == [one.replicates] * 2
-    for name in ("letters", "fives"):  # one number for each network's data, whatever the arm and the step
-        assert test.groupby("replicate")[name].nunique().tolist() == [1] * one.replicates
-        assert test[name].between(0, 1).all()
-
-
-def rows_of(gain: float, falls: float = 0.0) -> pd.DataFrame:
-    """Eight networks of each arm, 11 checks; HKT ahead by ``gain``; the last tenth takes ``falls`` nats off."""
-    noise = 0.002 * torch.randn(8, generator=stream(7, "noise"), dtype=torch.float64).numpy()
-    tables = []
-    for kind in Speeches.kinds:
-        for step in range(0, 110, 10):
-            table = pd.DataFrame({"kind": kind, "stage": "test", "step": step, "replicate": np.arange(8), "rate": 4e-3})
-            right = 0.6 + (gain + noise) * (kind == "hkt")
-            tables.append(table.assign(accuracy=right, loss=1.0 - falls * (step == 100)))
-        index = {"kind": kind, "stage": "validation", "rate": 4e-3, "replicate": range(2)}
-        tables.append(pd.DataFrame(index).assign(accuracy=0.6))
-    return pd.concat(tables, ignore_index=True)
-
-
-def test_gains_on_real_data_are_judged_where_training_has_come_to_rest():
-    (claim,) = (each for each in CLAIMS if each.id == "HKT-E3.g")
-    for gain, verdict in ((0.02, "holds"), (-0.02, "fails"), (0.0, "undecided")):
-        assert claim.judge(claim.measure(rows_of(gain)))[0] == verdict
-    with pytest.raises(ValueError, match=r"takes 0\.060 nats off its loss"):
-        claim.measure(rows_of(0.02, falls=0.06))

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from scipy import integrate, special
 
@@ -55,64 +55,9 @@ def test_moments_against_nested_adaptive_quadrature(kind, alpha, q, rho):
     close(kernel(alpha).moments(q, rho * q), exact, 1e-7)  # quad's own request is 1.5e-8 at each level
 
 
-@examples
-@given(st.sampled_from(sorted(MAPS)), scales, st.floats(0.05, 2.0), st.floats(-0.99, 0.99))
-def test_moments_against_the_trapezoidal_rule(kind, reach, alpha, rho):
-    fn, dfn, kernel = MAPS[kind]
-    q = (reach / alpha) ** 2  # alpha sqrt(q) = reach <= 3, where 193 nodes are exact to rounding
-    p = rho * q
-    if abs(rho) > 0.05:  # relative error of p~ is meant
-        close(kernel(alpha).moments(q, p), kernels.ElementwiseKernel(fn, dfn, alpha, 193).moments(q, p), 2e-11)
-
-
-@examples
-@given(st.floats(-0.999, 0.999))
-def test_relu_kernel_and_its_derivative_against_quadrature(rho):
-    """Inner mean over z' given z in closed form, outer by quad: E relu relu' and P(z > 0, z' > 0)."""
-    spread = math.sqrt(1 - rho * rho)
-
-    def inner(z):
-        t = rho * z / spread
-        return rho * z * special.ndtr(t) + spread * math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
-
-    def density(z):
-        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-    kappa = integrate.quad(lambda z: z * inner(z) * density(z), 0, 12)[0]
-    both = integrate.quad(lambda z: special.ndtr(rho * z / spread) * density(z), 0, 12, points=[spread])[0]
-    assert abs(kernels.arccos_kernel(rho) - kappa) < 1e-7
-    assert abs(kernels.arccos_kernel_prime(rho) - both) < 1e-7
-
-
 def test_layernorm_moments_are_those_of_a_division_by_the_root():
     q, p = np.array([0.5, 2.0]), np.array([-0.1, 1.5])
     close(kernels.LayerNormKernel().moments(q, p), (np.ones(2), p / q, 1 / q, 1 / q), 1e-15)
-
-
-@examples
-@given(st.sampled_from(sorted(MAPS)), scales, scales, correlations)
-def test_equal_tokens_parity_and_order(kind, alpha, q, rho):
-    """p = q gives (q~, q^); p -> -p flips p~ and keeps p^; |p~| <= q~; 0 < p^ <= q^."""
-    kernel = MAPS[kind][2](alpha)
-    q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, rho * q)
-    equal = kernel.moments(q, q)
-    slack = 1 + 1e-13
-    np.testing.assert_allclose([equal.p_tilde, equal.p_hat], [q_tilde, q_hat], rtol=1e-13)
-    mirror = kernel.moments(q, -rho * q)
-    np.testing.assert_allclose([mirror.p_tilde, mirror.p_hat], [-p_tilde, p_hat], rtol=1e-13)
-    assert abs(p_tilde) <= q_tilde * slack
-    assert 0 < p_hat <= q_hat * slack
-    if rho >= 0:  # saturation separates tokens
-        assert p_tilde * q <= q_tilde * rho * q * slack
-
-
-@examples
-@given(st.sampled_from(sorted(MAPS)), scales, scales, correlations, st.floats(0.1, 10))
-def test_only_alpha_squared_q_counts(kind, alpha, q, rho, t):
-    kernel = MAPS[kind][2]
-    plain, scaled = kernel(alpha).moments(q, rho * q), kernel(alpha * t).moments(q / t**2, rho * q / t**2)
-    np.testing.assert_allclose(scaled[:2], plain[:2], rtol=1e-12)
-    np.testing.assert_allclose(np.array(scaled[2:]) / t**2, plain[2:], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "slope"), [("erf", 4 / np.pi), ("tanh", 1.0)])

@@ -99,37 +99,6 @@ def test_ends_agree_sp5(net):
     assert (course.log_J_forward[0], course.ratio_forward[0]) == (0, 0)
 
 
-@examples
-@given(networks())
-def test_a_later_start_gives_the_same_end(net):
-    """J^{B,b} of a run is J^{B-b,0} of the run from (q^b, p^b)."""
-    course = propagate(**net)
-    for b in range(1, net["depth"]):
-        start = {"q0": course.q[b], "p0": course.p[b], "depth": net["depth"] - b}
-        np.testing.assert_allclose(propagate(**(net | start)).J_backward, course.J_backward[b:], rtol=1e-10)
-
-
-@examples
-@given(networks(), st.floats(0.1, 10))
-def test_units_of_the_stream_do_not_matter(net, t):
-    """q -> t q, a -> t a, s -> t s with alpha -> alpha / sqrt(t): the same rho, J and K. LayerNorm has no alpha."""
-    alpha = getattr(net["kernel"], "alpha", None)
-    kernel = net["kernel"] if alpha is None else net["kernel"].at(alpha / math.sqrt(t))
-    scaled = {"q0": t * net["q0"], "p0": t * net["p0"], "a": t * net["a"], "s": t * net["s"], "kernel": kernel}
-    course, other = propagate(**net), propagate(**(net | scaled))
-    np.testing.assert_allclose(other.q, t * course.q, rtol=1e-10)
-    np.testing.assert_allclose(other.log_J_backward, course.log_J_backward, atol=1e-10)
-    np.testing.assert_allclose(other.ratio_backward, course.ratio_backward, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", KERNELS)
-def test_equal_tokens_stay_equal(kind):
-    """p = q: kappa(1) = 1/2 keeps it, and a common gradient keeps J = K."""
-    course = propagate(1.3, 1.3, kernel=KERNELS[kind](0.8), a=0.7, s=1.1, n=5, depth=30, output_gradient="pooled")
-    np.testing.assert_allclose(course.rho, 1, rtol=1e-6)  # kappa near 1 amplifies rounding by its square root
-    np.testing.assert_allclose(course.ratio_backward, 1, rtol=1e-6)
-
-
 @pytest.mark.parametrize("kind", KERNELS)
 def test_many_tokens_tend_to_the_infinite_limit(kind):
     arguments = {"kernel": KERNELS[kind](0.8), "a": 0.7, "s": 1.1, "depth": 20}
@@ -140,17 +109,6 @@ def test_many_tokens_tend_to_the_infinite_limit(kind):
         gaps.append(np.abs(course.log_J_backward - limit.log_J_backward).max())
     assert 80 < gaps[0] / gaps[1] < 120  # first order in 1/n
     assert (limit.ratio_backward == 0).all()
-
-
-def test_without_attention_or_mlp():
-    """a = 0: J is the product of 1 + (s/2) q^ and K^B = 0 stays 0. s = 0: q grows by a p~ alone."""
-    kernel = ErfKernel(1.2)
-    course = propagate(1.0, 0.2, kernel=kernel, a=0.0, s=0.8, n=4, depth=6)
-    gains = 1 + 0.4 * kernel.moments(course.q[:-1], course.p[:-1]).q_hat
-    np.testing.assert_allclose(course.J_forward[1:], np.cumprod(gains), rtol=1e-13)
-    assert (course.K_backward == 0).all()
-    silent = propagate(1.0, 0.2, kernel=LayerNormKernel(), a=0.5, s=0.0, n=math.inf, depth=1)
-    np.testing.assert_allclose([silent.q[1], silent.p[1]], [1.1, 0.3], rtol=1e-14)
 
 
 def test_dropping_k_leaves_a_product():
@@ -214,9 +172,6 @@ def test_given_weights_of_attention_are_taken_block_by_block(gradient):
         J, K = J + a * hat_q * own, K + a * hat_p * other
         np.testing.assert_allclose([course.J_backward[b], course.K_backward[b]], [J, K], rtol=1e-13)
     assert abs(f - g) > 0.02
-
-
-# --- tables of the dossier ----------------------------------------------------------------------------------------
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------

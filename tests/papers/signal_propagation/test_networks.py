@@ -8,7 +8,6 @@ import pytest
 import torch
 from scipy import optimize
 
-from derived.lab.experiment import run_condition
 from derived.lab.measure import highest, jointly
 from derived.lab.rng import stream
 from derived.papers.signal_propagation import measures
@@ -58,19 +57,6 @@ def test_recurrences_describe_networks_sp2_sp3_sp4_sp18(norm, num_heads):
     assert fold(p, meanfield.propagate(1.0, 0.2, a=1.0, **(common | {"n": math.inf})).p) > 1.04  # 1/n against 0
 
 
-def test_networks_share_weights_and_tokens_across_normalisers(rows):
-    wide = rows[Networks].query("b == 0").pivot(index=["heads", "replicate"], columns="norm", values="q")
-    assert np.allclose(wide["layernorm"], wide["erf"], rtol=0, atol=0)
-
-
-def test_rows_follow_the_seed():
-    small = Networks.at("tiny")
-    condition = small.conditions()[0]
-    first, again, other = (run_condition(small, condition, seed, "cpu") for seed in (0, 0, 1))
-    pd.testing.assert_frame_equal(first, again)
-    assert not np.allclose(first["J"], other["J"])
-
-
 def test_the_mlp_factors_are_taken_at_the_half_blocks():
     """One block at a time: what attention adds to (q, p) is a change of q that the MLP does not explain."""
     sigmas, kernel = transformer.Sigmas(v=1.0, o=1.0, one=1.0, two=1.0), kernels.kernel_of("erf", 0.8)
@@ -80,12 +66,6 @@ def test_the_mlp_factors_are_taken_at_the_half_blocks():
         half = optimize.brentq(lambda x, p, y: x + kernel.moments(x, p).q_tilde / 2 - y, q, after, args=(p, after))
         J *= 1 + kernel.moments(half, p + half - q).q_hat / 2
     assert mlp_only(path, kernel, sigmas, 6)[0] == pytest.approx(J, rel=1e-10)
-
-
-def test_without_attention_the_mlp_factors_are_the_whole_apjn():
-    sigmas, kernel = transformer.Sigmas(v=0.0, o=0.0, one=1.0, two=1.0), kernels.kernel_of("layernorm")
-    path = meanfield.propagate(1.0, 0.2, kernel=kernel, a=0.0, s=1.0, n=6, depth=5)
-    assert np.allclose(mlp_only(path, kernel, sigmas, 6), path.J_backward, rtol=1e-10)
 
 
 def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):

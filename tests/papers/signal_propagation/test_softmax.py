@@ -1,6 +1,5 @@
 """What softmax adds: sums over all indices, a second-order expansion, and gradients of attention itself."""
 
-import math
 import re
 
 import numpy as np
@@ -55,15 +54,6 @@ def test_the_first_order_is_that_of_the_sums(q, p, n):
     sigma = 0.1
     found = np.subtract(first_order(q, p, n, sigma), first_order(q, p, n, 0.0)) / sigma**2
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
-
-
-def test_uniform_attention_is_the_case_of_no_sharpness():
-    for n in (2, 5, math.inf):
-        own = 1 / n
-        np.testing.assert_allclose(first_order(1.0, 0.3, n, 0.0), [own, own, own, 1 - own, own, 1 - own])
-    np.testing.assert_allclose(
-        softmax_terms(1.0, 0.3, 5, 0.0, draws=1, generator=stream(0, "u")), [0.2] * 3 + [0.8, 0.2, 0.8]
-    )
 
 
 @pytest.mark.parametrize("pooled", [False, True])

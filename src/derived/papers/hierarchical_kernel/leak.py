@@ -64,10 +64,7 @@ class Leak(Experiment):
     lr: float = 3e-3
     num_test: int = 1_000
 
-    tiers: ClassVar = {
-        "ci": {"replicates": 8, "steps": 250, "num_test": 500},
-        "cpu": {},
-    }
+    tiers: ClassVar = {"ci": {"replicates": 8, "steps": 250, "num_test": 500}, "cpu": {}}
     tiny: ClassVar = {"replicates": 2, "steps": 2, "num_test": 20}
     dtype: ClassVar = torch.float32
 
@@ -137,8 +134,8 @@ def jacobian_maps(rows: pd.DataFrame) -> Figure:
 def leak(rows: pd.DataFrame) -> Figure:
     """Loss of each network on fresh i.i.d. symbols, by kind, against what is possible; rows of Leak."""
     rows = largest(rows)
-    kinds = {"plain": "plain\nattention", "hkt": "HKT", "hkt-block": "HKT, block means:\nit sees the answer"}
-    figure, ax = plt.subplots(figsize=(5.4, 3.5))
+    kinds = {"plain": "plain\nattention", "hkt": "HKT,\nno leak", "hkt-block": "HKT, block means:\nit sees the answer"}
+    figure, ax = plt.subplots(figsize=(5.4, 2.9))
     chance, words = rows["chance"].iloc[0], []
     for place, kind in enumerate(kinds):
         part = rows[rows["kind"] == kind]
@@ -147,11 +144,11 @@ def leak(rows: pd.DataFrame) -> Figure:
         words.append(f"{kind} {(part['loss'] - chance).mean():+.3f}, accuracy {part['accuracy'].mean():.2f}")
     below = float(rows.loc[rows["kind"] == "hkt-block", "loss"].mean())
     ax.axhline(chance, **THEORY)
-    panel_label(ax, "Only the layer whose summaries look ahead beats chance")
-    beside(ax, -0.45, chance, "chance: nobody can do better", INK, (0, 9))
+    panel_label(ax, "Summaries that look ahead predict pure noise")
+    beside(ax, -0.45, chance, "chance: nobody can do better", INK, (0, 13))
     ax.annotate("", (2.4, below), (2.4, chance), arrowprops={"arrowstyle": "<->", "color": RED, "linewidth": 1.4})
     beside(ax, 2.4, (below + chance) / 2, f"{chance - below:.2f} nats", RED, (5, 0))
     ax.set(xticks=range(len(kinds)), xticklabels=kinds.values(), ylabel="test loss [nats]", xlim=(-0.5, 2.95))
-    ax.set_ylim(min(below, rows["loss"].min()) - 0.08, chance + 0.12)
+    ax.set_ylim(min(below, rows["loss"].min()) - 0.08, chance + 0.17)
     figure.set_label(f"Loss on symbols that nobody can predict, less that of chance: {'; '.join(words)}.")
     return figure

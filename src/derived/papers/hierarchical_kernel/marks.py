@@ -71,5 +71,6 @@ def arms(
         ax.margins(x=0.1)
         ax.set(xlabel="% right", ylim=(len(NAMES) - 0.5, -0.6))
     axes[0].set(yticks=range(len(NAMES)), yticklabels=NAMES.values())
+    figure.suptitle("On no task does HKT lead alone", x=0.02, ha="left")
     figure.set_label(f"Per cent right at the end of training, three panels. {'; '.join(words)}.")
     return figure

@@ -11,7 +11,7 @@ from derived.lab.rng import stream
 
 from .data.forest import OPEN
 from .data.listops import ListOps, parse
-from .data.shallow import ShallowPredictor, operator_law
+from .data.shallow import ShallowPredictor, operator_chances
 
 #: Ranges of length by name: (min_length, max_length), both excluded.
 RANGES = {"LRA": (500, 2000), "T = 512": (100, 513), "short": (8, 25)}
@@ -22,7 +22,7 @@ class Rules(Experiment):
     """Accuracy of shallow predictors. Rows: range, rule, trees, right.
 
     "majority": the likeliest label; "root": the likeliest value of the root's operator; "depth m": m levels of lists
-    are evaluated, lists below count as independent draws. Laws are counted on trees of their own.
+    are evaluated, lists below count as independent draws. How often an operator gives a value is counted on other trees.
     """
 
     chunks: int = 12
@@ -37,19 +37,19 @@ class Rules(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         name, (low, high) = condition["range"], RANGES[condition["range"]]
-        law = ListOps(min_length=low, max_length=high)
-        train = law.sample(self.trees, stream(seed, "rules", name, "law"))
+        lists = ListOps(min_length=low, max_length=high)
+        train = lists.sample(self.trees, stream(seed, "rules", name, "law"))
         counts = np.zeros((4, 10), dtype=int)  # root operator by label
         np.add.at(counts, ((train.tokens[:, 0] - OPEN).numpy(), train.labels.numpy()), 1)
         by_root, anyway = counts.argmax(axis=1), counts.sum(axis=0).argmax(axis=0)
         right = {"majority": 0, "root": 0}
         for chunk in range(self.chunks):
-            test = law.sample(self.trees, stream(seed, "rules", name, "test", chunk))
+            test = lists.sample(self.trees, stream(seed, "rules", name, "test", chunk))
             labels = test.labels.numpy()
             right["majority"] += int((labels == anyway).sum(axis=0))
             right["root"] += int((labels == by_root[(test.tokens[:, 0] - OPEN).numpy()]).sum(axis=0))
         counted = [{"rule": rule, "trees": self.chunks * self.trees, "right": count} for rule, count in right.items()]
-        pooled = operator_law([parse(codes) for codes in train.tokens[: self.few]])
+        pooled = operator_chances([parse(codes) for codes in train.tokens[: self.few]])
         for depth in self.depths:
             guess = ShallowPredictor(depth, pooled)(test.tokens[: self.few])
             hits = (guess == labels[: self.few]).sum(axis=0)

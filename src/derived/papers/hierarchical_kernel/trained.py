@@ -13,8 +13,8 @@ from derived.lab.rng import stream
 
 from .data import groups, speeches
 from .data.listops import CODES, VOCABULARY, ListOps, parse
-from .data.sequences import Data, Sequences
-from .data.shallow import ShallowPredictor, operator_law
+from .data.sequences import Data
+from .data.shallow import ShallowPredictor, operator_chances
 from .measures import RIVALS, gain, reached, settled, steps_saved
 from .training import Compared
 
@@ -57,11 +57,11 @@ class TunedListOps(Compared):
     def task(self, generator: torch.Generator, num: int) -> Data:
         """``num`` labelled expressions without SM, no axis of replicates."""
         sizes = {"min_length": self.min_length, "max_length": self.max_length, "max_args": self.max_args}
-        law, found = ListOps(**sizes, branch=self.branch), []
+        lists, found = ListOps(**sizes, branch=self.branch), []
         while sum(len(each.labels) for each in found) < num:
-            drawn = law.sample(4 * num, generator)  # about a third has no SM
+            drawn = lists.sample(4 * num, generator)  # about a third has no SM
             kept = (drawn.tokens != CODES["[SM"]).all(dim=-1)
-            found.append(compact(Sequences(*(each[kept] for each in drawn))))
+            found.append(compact(Data(*(each[kept] for each in drawn))))
         return Data(*(torch.cat(each)[:num] for each in zip(*found, strict=True)))
 
     def shape(self) -> dict:
@@ -75,8 +75,8 @@ class TunedListOps(Compared):
         shares = []
         for seen, tokens, labels in zip(train.tokens.cpu(), test.tokens.cpu(), test.labels.cpu(), strict=True):
             parsed = [parse(codes.long()) for codes in seen[:1500]]
-            law = operator_law([*parsed, ("SM", (0,))])  # SM never occurs, and every operator needs a list
-            guesses = torch.as_tensor(ShallowPredictor(depth, law)(tokens.long().numpy()))
+            chances = operator_chances([*parsed, ("SM", (0,))])  # SM never occurs, and every operator needs a list
+            guesses = torch.as_tensor(ShallowPredictor(depth, chances)(tokens.long().numpy()))
             shares.append((guesses == labels).double().mean())
         return torch.stack(shares)
 
@@ -140,7 +140,7 @@ class Trees(Compared):
 class Sooner(Trees):
     """The same strings: how many steps until a network is right in nine of ten, judged every 25 steps.
 
-    Each kind at the rate at which networks of its own get there first on validation data, where rows have besides:
+    Each kind at the rate at which other networks get there first on validation data, where rows have besides:
     reached, that step. Networks, strings and initial weights are others than those of ``Trees``.
     """
 
@@ -223,7 +223,7 @@ class Speeches(Compared):
         return found
 
 
-def compact(sequences: Sequences) -> Data:
+def compact(sequences: Data) -> Data:
     """Tokens, lengths and labels in few bytes, since a data set stays in memory."""
     small = (torch.uint8, torch.int16, torch.int16)
     return Data(*(each.to(dtype) for each, dtype in zip(sequences, small, strict=True)))

@@ -1,4 +1,4 @@
-"""How kinds of attention are trained and compared: each at a rate of its own, every network on data of its own.
+"""How kinds of attention are trained and compared: a learning rate is chosen for each, data are drawn for each network.
 
 symbol     name     meaning                                                      axes
 s, n, y    data     symbols, lengths, labels of each network's set               as in ``data.sequences``
@@ -17,6 +17,7 @@ so differences are paired; replicates share nothing.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -41,11 +42,12 @@ from .model.layers import HKTAttention
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared(Experiment):
-    """Kinds of attention on one task. A subclass gives ``task``, ``shape`` and ``rules``.
+class Compared(Experiment, ABC):
+    """Kinds of attention on one task. A subclass gives ``shape`` and ``rules``, and ``sets`` or a ``task(generator, num)``
+    that draws ``num`` labelled sequences.
 
-    A kind's rate is the one of ``rates`` with the highest mean accuracy on validation data over ``tuning`` networks of
-    its own, trained for as many steps as its others.
+    A kind's rate is the one of ``rates`` with the highest mean accuracy on validation data over ``tuning`` other
+    networks, trained for as many steps.
 
     Rows: kind, stage; "validation": rate, replicate, accuracy, loss; "test": rate, replicate, step, flop (of all matrix
     products of training a network so far), accuracy, loss, parameters, and what ``rules`` say; "level": replicate,
@@ -76,17 +78,13 @@ class Compared(Experiment):
     feed_forward: ClassVar[Mapping[str, int]] = {"plain": 2, "hkt": 2, "wide": 4, "conv-qk": 4, "hkt-average": 4}
     feed_forward |= {"hkt-every": 2, "hkt-fixed": 2}
 
-    def task(self, generator: torch.Generator, num: int) -> Data:
-        """``num`` labelled sequences without the axis of replicates."""
-        raise NotImplementedError
-
+    @abstractmethod
     def shape(self) -> dict[str, Any]:
         """Vocabulary, classes and whatever else of a network the task decides."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rules(self, train: Data, test: Data) -> dict[str, Tensor]:
         """What says how hard the task is: numbers (R,) by name."""
-        raise NotImplementedError
 
     def conditions(self) -> list[dict]:
         return [{"kind": kind} for kind in self.kinds]
@@ -205,7 +203,7 @@ def mardia(X: Float[Tensor, "*batch n p"]) -> Float[Tensor, "*batch"]:
 
 
 def _free(at: Tensor) -> Tensor:
-    """Features (R, items, p) in coordinates of their own: p - 1 of them where all sum to zero but for rounding.
+    """Features (R, items, p) in independent coordinates: p - 1 of them where all sum to zero but for rounding.
 
     A layer norm leaves such features, and so do averages of them: one of their p directions is rounding alone, which a
     statistic that whitens would blow up to the size of the others.

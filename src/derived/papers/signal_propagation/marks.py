@@ -1,3 +1,3 @@
 """The names of the normalisers, which the figures of the chapter share."""
 
-NAMES = {"layernorm": "pre-LayerNorm", "erf": "Derf", "tanh": "DyT"}
+NAMES = {"layernorm": "LayerNorm", "erf": "Derf", "tanh": "DyT"}

@@ -35,7 +35,21 @@ from .model.transformer import RandomTransformer, Sigmas, equiangular_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
-class Networks(Experiment):
+class Drawn(Experiment):
+    """Blocks, variances, squashing scale and first tokens of the networks that both experiments draw."""
+
+    depth: int = 8
+    a: float = 1.0
+    s: float = 1.0
+    alpha: float = 1.0
+    q0: float = 1.0
+    p0: float = 0.2
+
+    dtype: ClassVar = torch.float32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Networks(Drawn):
     """SP-2, 3, 4, 18: random softmax transformers with equiangular tokens against the recurrences, block by block.
 
     Rows: replicate (an initialisation), b; q, p, J, K, pooled as measured, and the same with ``_theory``; theories that
@@ -45,12 +59,6 @@ class Networks(Experiment):
 
     width: int = 256
     n: int = 12
-    depth: int = 8
-    a: float = 1.0
-    s: float = 1.0
-    alpha: float = 1.0
-    q0: float = 1.0
-    p0: float = 0.2
     heads: tuple[int, ...] = (1, 4)
     parts: int = 6
     inits: int = 32
@@ -59,7 +67,6 @@ class Networks(Experiment):
     tiers: ClassVar = {"ci": {"width": 128, "parts": 1, "probes": 4}, "cpu": {}}
     tiny: ClassVar = {"width": 32, "n": 4, "depth": 3, "inits": 4, "probes": 2}
     deterministic: ClassVar = {name: 1e-9 for name in ("q_theory", "p_theory", "J_theory", "K_theory", "pooled_theory")}
-    dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
         norms = ("layernorm", "erf", "tanh")
@@ -92,7 +99,7 @@ class Networks(Experiment):
         return measure(model, x, probes=self.probes, generator=generator, theory=theory)
 
     def _theory(self, kernel: NormKernel, sigmas: Sigmas) -> dict[str, np.ndarray]:
-        """The recurrences by block (depth + 1,): right ones, and those that must miss."""
+        """The recurrences by block (depth + 1,): right ones, and wrong ones that must miss."""
         # SP-2, 3, 18: what must describe the networks; SP-4 and the controls: what must miss.
         common = {"kernel": kernel, "s": sigmas.s, "n": self.n, "depth": self.depth}
         trajectory = propagate(self.q0, self.p0, a=sigmas.a, **common)
@@ -133,7 +140,7 @@ def annealed(q: np.ndarray, p: np.ndarray, n: np.ndarray, sigma: np.ndarray) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharpAttention(Experiment):
+class SharpAttention(Drawn):
     """SP-21: random softmax transformers at query and key weights from small to large, against four theories.
 
     ``n4``: also four heads, at one number of tokens and sigma = 1. Rows: norm, n, sigma, heads, replicate; J from output
@@ -143,12 +150,6 @@ class SharpAttention(Experiment):
     widths: tuple[tuple[int, int, int], ...] = ((8, 256, 64), (16, 256, 64), (64, 384, 16))  # tokens, width, networks
     sigmas: tuple[float, ...] = (0.3, 1.0, 2.0, 3.0)
     n4: int = 16
-    depth: int = 8
-    a: float = 1.0
-    s: float = 1.0
-    alpha: float = 1.0
-    q0: float = 1.0
-    p0: float = 0.2
     probes: int = 4
     draws: int = 500
     batch: int = 16
@@ -156,7 +157,6 @@ class SharpAttention(Experiment):
     tiers: ClassVar = {"ci": {"widths": ((8, 64, 16),), "sigmas": (0.3, 1.0, 3.0), "n4": 8, "draws": 100}, "cpu": {}}
     tiny: ClassVar = {"widths": ((4, 16, 4),), "n4": 4, "depth": 2, "draws": 10, "batch": 2}
     deterministic: ClassVar = {"J_frozen": 1e-9, "J_code": 1e-9, "J_first": 1e-9, "J_softmax": 1e-6}
-    dtype: ClassVar = torch.float32
 
     def conditions(self) -> list[dict]:
         cases = [(n, sigma, 1) for n, *_ in self.widths for sigma in self.sigmas] + [(self.n4, 1.0, 4)]

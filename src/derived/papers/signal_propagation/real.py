@@ -31,7 +31,7 @@ from .model.vit import embed
 
 @dataclass(frozen=True, kw_only=True)
 class Clothes(Experiment):
-    """SP-16.b: Fashion-MNIST through freshly drawn networks of ViT-S's shape, each with pictures of its own.
+    """SP-16.b: Fashion-MNIST through freshly drawn networks of ViT-S's shape, each with other pictures.
 
     Rows: norm, alpha, start, replicate (a network), picture, b, q, p, norms, J, J_theory, J_null.
     """

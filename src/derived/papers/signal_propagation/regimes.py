@@ -249,8 +249,8 @@ def slope_over_law(norm: str, attn_mult: float = 1.0) -> Measure:
     def measure(rows: pd.DataFrame) -> Estimate:
         ratios = []
         for alpha in rows.loc[rows["norm"] == norm, "alpha"].unique():
-            law = float(np.sqrt(curve(rows, norm, alpha=alpha)["lam"].iloc[0]))
-            ratios.append(last_slope(curve(rows, norm, attn_mult, alpha=alpha)) * law)
+            scale = float(np.sqrt(curve(rows, norm, alpha=alpha)["lam"].iloc[0]))
+            ratios.append(last_slope(curve(rows, norm, attn_mult, alpha=alpha)) * scale)
         return Estimate(max(ratios, key=lambda ratio: abs(ratio - 1)), len(ratios))
 
     return measure
@@ -383,7 +383,7 @@ CLAIMS = (
         unit="blocks",
         plain=r"At its default $\alpha$, up to the 36 blocks that the author trains, Derf amplifies gradients less than LayerNorm.",
         comparison=("Derf at $\\alpha=1$", overtaken(1.0)),
-        control="a network without a normaliser grows by another law, so that no arm does nothing",
+        control="a network without a normaliser grows by another law, so no network does nothing",
     ),
 )
 
@@ -394,12 +394,12 @@ CLAIMS = (
 def growth(rows: pd.DataFrame) -> Figure:
     """J against depth, both logarithmic, of LayerNorm and of Derf at two alphas, crossings marked; rows of ``Crossing``."""
     rows = largest(rows).query("attention == 1")
-    figure, ax = plt.subplots(figsize=(5.8, 3.5))
+    figure, ax = plt.subplots(figsize=(5.8, 3.0))
     plain = rows[rows["norm"] == "layernorm"].set_index("b")["log_J"].sort_index()
     curves = {"LayerNorm": (plain, INK)}
-    for alpha, color in ((1.0, RED), (0.5, BLUE)):
+    for alpha, color, note in ((1.0, RED, ""), (0.5, BLUE, "\n(default)")):
         derf = rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
-        curves[rf"Derf, $\alpha={alpha:g}$"] = (derf.set_index("b")["log_J"].sort_index(), color)
+        curves[rf"Derf, $\alpha={alpha:g}$" + note] = (derf.set_index("b")["log_J"].sort_index(), color)
     words = []
     for name, (curve, color) in curves.items():
         ax.plot(curve.index, np.exp(curve), color=color, linewidth=2.6 if color == INK else 1.8)
@@ -409,15 +409,14 @@ def growth(rows: pd.DataFrame) -> Figure:
         words.append(f"{name} ends at {np.exp(curve.iloc[-1]):.3g}{crossed}")
         if len(above):
             ax.plot(above.min(), np.exp(curve[above.min()]), "o", color=color, markersize=7)
-            beside(
-                ax, above.min(), np.exp(curve[above.min()]), f"crosses at {above.min()}", color, (-4, 10), ha="right"
-            )
+            shift, side = ((-4, 10), "right") if color == RED else ((6, -12), "left")
+            beside(ax, above.min(), np.exp(curve[above.min()]), f"crosses at {above.min()}", color, shift, ha=side)
     depth = rows["b"].max()
-    ax.set(xscale="log", yscale="log", xlim=(1, depth), xlabel="depth in blocks", ylabel="growth of squared gradients")
+    ax.set(xscale="log", yscale="log", xlim=(1, depth), xlabel="depth in blocks", ylabel="squared gradient, growth")
     plain_log(ax.xaxis, [tick for tick in (1, 4, 12, 36, 100, 400) if tick <= depth])
-    panel_label(ax, "Derf begins below LayerNorm and ends above it")
-    told = "; ".join(words).replace("$", "").replace("\\alpha", "alpha ")
-    figure.set_label(f"Growth of squared gradients against depth, both logarithmic. {told}.")
+    panel_label(ax, "Derf amplifies gradients less at first, and more in the end")
+    shown = " ".join("; ".join(words).replace("$", "").replace("\\alpha", "alpha ").split())
+    figure.set_label(f"Growth of squared gradients against depth, both logarithmic. {shown}.")
     return figure
 
 
@@ -437,9 +436,9 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         local = (np.diff(log_J) / np.diff(np.log(b)))[-1]
         ends.append(f"{local:.3f} against {exponent:.3f}")
         beside(axes[0], b[-1], np.exp(log_J[-1]), "with\nattention" if mult else "without", color, fontsize=9)
-    axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="$J^{b,0}$")
+    axes[0].set(xscale="log", yscale="log", xlabel="block $b$", ylabel="growth $J$ over $b$ blocks")
     axes[0].set(xlim=(3, 40 * b[-1]), xticks=10.0 ** np.arange(1, np.log10(b[-1]) + 0.5))
-    panel_label(axes[0], "pre-LayerNorm: straight, a power")
+    panel_label(axes[0], "LayerNorm: straight, a power")
     slopes = []
     for norm, mult, color in (("erf", 1.0, BLUE), ("erf", 0.0, GREEN), ("tanh", 1.0, RED)):
         of_norm = (chosen["norm"] == norm) & (chosen["attn_mult"] == mult)
@@ -450,7 +449,7 @@ def two_laws(rows: pd.DataFrame) -> Figure:
         axes[1].plot(b, (log_J[-1] + (np.sqrt(b) - np.sqrt(b[-1])) / np.sqrt(lam)) ** 2, **DASHED)
         slopes.append(f"{(np.diff(log_J) / np.diff(np.sqrt(b)))[-1] * np.sqrt(lam):.3f}")
         beside(axes[1], b[-1], log_J[-1] ** 2, NAMES[norm] + ("" if mult else ", no attention"), color)
-    axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J^{b,0})^2$", xlim=(0, 4600))
+    axes[1].set(xlabel="block $b$", ylabel=r"$(\ln J)^2$", xlim=(0, 4600))
     panel_label(axes[1], "Derf, DyT: straight, exp of a root")
     figure.set_label(
         "Left, both axes logarithmic: nearly straight lines, last local exponents with and without attention "
@@ -463,10 +462,10 @@ def two_laws(rows: pd.DataFrame) -> Figure:
 def order_of_limits(rows: pd.DataFrame) -> Figure:
     """Local exponent of J against depth for several numbers of tokens; rows of ``with_laws``."""
     rows = largest(rows).query("norm == 'layernorm'")
-    figure, axes = plt.subplots(2, 1, figsize=(5.5, 5.0), sharex=True)
+    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.3), sharey=True)
     words, tokens = [], sorted(rows["tokens"].unique(), key=lambda n: n or np.inf)
     colours = [*shades(len(tokens))[:-1], RED]  # the last is that of infinitely many
-    for ax, mult, told in zip(axes, (2.0, 1.0), ("Attention weights doubled", "ViT-Base weights"), strict=True):
+    for ax, mult, weights in zip(axes, (1.0, 2.0), ("ViT-Base weights", "Attention weights doubled"), strict=True):
         part, ends = rows[rows["attn_mult"] == mult].sort_values("b"), []
         for n, color in zip(tokens, colours, strict=True):
             b, log_J = part.loc[part["tokens"] == n, ["b", "log_J"]].to_numpy().T
@@ -477,18 +476,18 @@ def order_of_limits(rows: pd.DataFrame) -> Figure:
         for level in (exponent, 1):
             ax.plot(at[[0, -1]], [level, level], **DASHED)
         for n, color, end, place in zip(tokens, colours, ends, apart(ends, 0.13), strict=True):
-            name = f"{n:g} tokens" if n else rf"$\infty$ tokens: $\zeta={exponent:.2f}$"
+            name = f"$n={n:g}$" if n else rf"$n=\infty$: $\zeta={exponent:.2f}$"
             ax.plot([1.1 * at[-1], 1.9 * at[-1]], [end, place], color=color, linewidth=0.7, clip_on=False)
             beside(ax, 1.9 * at[-1], place, name, color, (2, 0))
         least, most = min(ends[:-1]), max(ends[:-1])
         came = "end at 1" if least > 0.99 else f"are still at {least:.2f} to {most:.2f}"
-        panel_label(ax, f"{told}: {tokens[0]:g} to {tokens[-2]:g} tokens {came}")
-        words.append(f"{told}, {', '.join(f'{end:.2f}' for end in ends)}")
+        panel_label(ax, f"{weights}:\n{tokens[0]:g} to {tokens[-2]:g} tokens {came}")
+        words.append(f"{weights}, {', '.join(f'{end:.2f}' for end in ends)}")
         ticks = 10.0 ** np.arange(1, np.ceil(np.log10(at[-1])) + 1)
-        ax.set(xscale="log", xlim=(at[0], 400 * at[-1]), ylim=(0, 1.35), ylabel="local exponent of $J$")
+        ax.set(xscale="log", xlim=(at[0], 400 * at[-1]), ylim=(0, 1.35), xlabel="block $b$")
         ax.set_xticks(ticks[ticks < 1.5 * at[-1]])
         ax.xaxis.set_minor_locator(NullLocator())
-    axes[1].set_xlabel("block $b$")
+    axes[0].set_ylabel("local exponent of $J$")
     figure.set_label(
         f"Local exponent against depth for {', '.join(str(n or 'infinitely many') for n in tokens)} tokens. At the "
         f"last depth: {'; '.join(words)}. With finitely many tokens the curves turn up towards 1."

@@ -139,7 +139,7 @@ CLAIMS = (
         between(1 / 1.4, 1.4, "[1/1.4, 1.4]"),
         unit="ratio to the recurrence",
         where="eight of the sixteen networks had been seen when the other eight were added, since they left it undecided; "
-        "tier gpu has thirty-two of its own",
+        "thirty-two others were drawn on a GPU",
         judged_at=RECORDED,
         control=mean("J / J_infinite", "b == 0"),
     ),

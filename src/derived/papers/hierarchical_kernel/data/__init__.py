@@ -1,1 +1,1 @@
-"""Generated sequences, grammars, real pictures and speeches, and predictors that see only a part."""
+"""Generated sequences, speeches, and predictors that see only a part."""

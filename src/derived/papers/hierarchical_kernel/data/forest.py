@@ -20,7 +20,7 @@ MOST = 20_000  # trees tried at once
 STALL = 200  # batches in a row without a new expression before the range of lengths is called too narrow
 
 
-class Law(NamedTuple):
+class Grammar(NamedTuple):
     """The numbers of the generator; see ``listops``."""
 
     max_depth: int
@@ -31,57 +31,57 @@ class Law(NamedTuple):
 
 
 def sample_forest(
-    law: Law, num: int, distinct: bool, draws: np.random.Generator
+    grammar: Grammar, num: int, distinct: bool, draws: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes (num, max_length - 1), lengths and values (num,) of accepted trees in the order of drawing."""
     parts, seen, kept, stalled, rate = [], set(), 0, 0, 0.05
     while kept < num:
         tried = int(min(max(1.2 * (num - kept) / rate, 256), MOST))
-        codes, lengths, values = draw_batch(law, tried, draws)
+        codes, lengths, values = draw_batch(grammar, tried, draws)
         rate = max(len(lengths) / tried, rate / 2)  # the accepted share, as far as it is known
         if distinct:
             fresh = [i for i, row in enumerate(codes) if (key := row.tobytes()) not in seen and not seen.add(key)]
             codes, lengths, values = codes[fresh], lengths[fresh], values[fresh]
         stalled = 0 if len(lengths) else stalled + 1
         if stalled == STALL:
-            raise ValueError(f"only {kept} of {num} expressions found under {law}; widen the range of lengths")
+            raise ValueError(f"only {kept} of {num} expressions found under {grammar}; widen the range of lengths")
         parts.append((codes, lengths, values))
         kept += len(lengths)
     return tuple(np.concatenate(each)[:num] for each in zip(*parts, strict=True))
 
 
-def draw_batch(law: Law, tried: int, draws: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw_batch(grammar: Grammar, tried: int, draws: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes, lengths and values of the accepted ones of ``tried`` trees."""
-    arities, trees, lengths = draw_shapes(law, tried, draws)
+    arities, trees, lengths = draw_shapes(grammar, tried, draws)
     operators = [draws.integers(0, 4, len(arity), dtype=np.int8) for arity in arities]
     values = [draws.integers(0, 10, len(arity), dtype=np.int8) for arity in arities]
-    evaluate_forest(arities, operators, values, law.max_args)
-    codes = write_symbols(arities, trees, operators, values, (len(lengths), law.max_length - 1))
+    evaluate_forest(arities, operators, values, grammar.max_args)
+    codes = write_symbols(arities, trees, operators, values, (len(lengths), grammar.max_length - 1))
     return codes, lengths, values[0]
 
 
 def draw_shapes(
-    law: Law, tried: int, draws: np.random.Generator
+    grammar: Grammar, tried: int, draws: np.random.Generator
 ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
     """Arities and trees of each generation, and lengths, of the accepted trees, numbered 0, 1, ... in order.
 
     An operator with n arguments turns one symbol into n + 2, so the length so far only grows: a tree that reaches
-    max_length is given up at once, which does not change the law.
+    max_length is given up at once, which does not change the distribution.
     """
     tree, alive, lengths = np.arange(tried), np.ones(tried, dtype=bool), np.ones(tried, dtype=np.int64)
     arities, trees = [], []
-    for depth in range(1, law.max_depth + 1):
+    for depth in range(1, grammar.max_depth + 1):
         arity = np.zeros(len(tree), dtype=np.int64)
-        if depth < law.max_depth:
-            operator = np.flatnonzero(draws.random(len(tree)) < law.branch)
-            arity[operator] = draws.integers(2, law.max_args + 1, len(operator))
+        if depth < grammar.max_depth:
+            operator = np.flatnonzero(draws.random(len(tree)) < grammar.branch)
+            arity[operator] = draws.integers(2, grammar.max_args + 1, len(operator))
             lengths += np.bincount(tree[operator], weights=arity[operator] + 1, minlength=tried).astype(np.int64)
-            alive = lengths < law.max_length
+            alive = lengths < grammar.max_length
             arity[~alive[tree]] = 0
         arities.append(arity)
         trees.append(tree)
         tree = np.repeat(tree, arity)
-    accepted = alive & (lengths > law.min_length)
+    accepted = alive & (lengths > grammar.min_length)
     number, masks = np.cumsum(accepted) - 1, [accepted[tree] for tree in trees]
     trees = [number[tree[mask]] for tree, mask in zip(trees, masks, strict=True)]
     return [arity[mask] for arity, mask in zip(arities, masks, strict=True)], trees, lengths[accepted]

@@ -1,4 +1,4 @@
-"""ListOps: nested lists of MIN, MAX, MED and SM over digits; the exact law of trees, evaluators, shallow predictors.
+"""ListOps: nested lists of MIN, MAX, MED and SM over digits; the exact distribution of trees, evaluators, shallow predictors.
 
 symbol       name            meaning
 tree         Tree            a digit 0 .. 9, or (operator, (tree, ...))
@@ -21,8 +21,8 @@ from torch import Tensor
 
 from derived.lab.checks import check_count, check_within
 
-from .forest import CLOSE, DIGIT, OPEN, Law, sample_forest
-from .sequences import Sequences
+from .forest import CLOSE, DIGIT, OPEN, Grammar, sample_forest
+from .sequences import Data
 
 Tree = int | tuple[str, tuple]
 OPERATORS = ("MIN", "MAX", "MED", "SM")
@@ -35,19 +35,10 @@ CODES = {symbol: code for code, symbol in enumerate(SYMBOLS)}
 
 
 def apply(operator: str, values: Sequence[int]) -> int:
-    """The value of an operator on digits; raises ValueError for an unknown operator or no argument."""
-    if not values:
-        raise ValueError(f"[{operator} ] has no argument; give at least one")
-    if operator == "MIN":
-        return min(values)
-    if operator == "MAX":
-        return max(values)
-    if operator == "SM":
-        return sum(values) % 10
-    if operator == "MED":
-        ordered, n = sorted(values), len(values)
-        return (ordered[(n - 1) // 2] + ordered[n // 2]) // 2
-    raise ValueError(f"operator {operator!r}; give one of {', '.join(OPERATORS)}")
+    """The value of an operator on digits, at least one."""
+    ordered, n = sorted(values), len(values)
+    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) // 2
+    return {"MIN": ordered[0], "MAX": ordered[-1], "MED": middle, "SM": sum(values) % 10}[operator]
 
 
 def parse(codes: Sequence[int]) -> Tree:
@@ -122,12 +113,12 @@ def from_text(text: str) -> list[int]:
     return codes
 
 
-# --- the law of trees ---------------------------------------------------------------------------------------------
+# --- the distribution of trees ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListOps:
-    """The law of nested lists of Long Range Arena's generator; its defaults are our short range (100 < T < 512).
+    """The distribution of nested lists of Long Range Arena's generator; its defaults are our short range (100 < T < 512).
 
     A node is a list with probability ``branch`` above ``max_depth``, else a uniform digit; a list has 2 to ``max_args``
     arguments and a uniform operator; an expression is kept if min_length < length < max_length. ``distinct`` discards
@@ -161,14 +152,14 @@ class ListOps:
                 f"give a range that holds an integer and lengths up to {longest}"
             )
 
-    def sample(self, num: int, generator: torch.Generator) -> Sequences:
+    def sample(self, num: int, generator: torch.Generator) -> Data:
         """``num`` labelled expressions, padded to max_length - 1; a whole batch of trees at a time.
 
         Shapes are drawn first, generation by generation, and a tree is dropped as soon as its nodes exceed the range:
         operators and digits do not depend on the shape, so the distribution is that of drawing trees one by one.
         """
         check_count("num", num)
-        law = Law(self.max_depth, self.max_args, self.branch, self.min_length, self.max_length)
+        grammar = Grammar(self.max_depth, self.max_args, self.branch, self.min_length, self.max_length)
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-        drawn = sample_forest(law, num, self.distinct, np.random.default_rng(seed))
-        return Sequences(*(torch.from_numpy(each.astype(np.int64)) for each in drawn))
+        drawn = sample_forest(grammar, num, self.distinct, np.random.default_rng(seed))
+        return Data(*(torch.from_numpy(each.astype(np.int64)) for each in drawn))

@@ -13,20 +13,12 @@ import torch
 from torch import Tensor
 
 
-class Sequences(NamedTuple):
-    """Labelled sequences of codes, 0 after their ends."""
-
-    tokens: Tensor  # (num, T) int64
-    lengths: Tensor  # (num,) int64
-    labels: Tensor  # (num,) int64
-
-
 class Data(NamedTuple):
-    """Labelled sequences, one set per network."""
+    """Labelled sequences of codes, 0 after their ends: one set, or one per network with the axis R in front."""
 
-    tokens: Tensor  # (R, items, T)
-    lengths: Tensor  # (R, items)
-    labels: Tensor  # (R, items), or (R, items, T) for a target at every token
+    tokens: Tensor  # (num, T), or (R, items, T)
+    lengths: Tensor  # (num,), or (R, items)
+    labels: Tensor  # as lengths, or as tokens for a target at every token
 
     def to(self, device: torch.device | str) -> "Data":
         """The same on a device."""

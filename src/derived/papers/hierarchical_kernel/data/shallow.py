@@ -1,13 +1,13 @@
 """Shallow predictors: the first levels of a ListOps tree without what is below.
 
 symbol    name      meaning                                                        axes
-p_o       law       P(value = v | operator o), pooled over the lists of a sample   (4, 10)
+p_o       chances       P(value = v | operator o), pooled over the lists of a sample   (4, 10)
 m         depth     levels of lists that are evaluated                             integer
-          laws      the arguments of each list as independent random digits        (lists, slots, 10)
+          chances   the arguments of each list as independent random digits        (lists, slots, 10)
           present   which slots hold an argument                                   (lists, slots)
 
 Depth 0 sees the root's operator alone. Depth m evaluates the root's list and those less than m levels below it; a list
-m levels below counts as an independent draw from its operator's law. The guess is the likeliest value, which is exact.
+m levels below counts as an independent draw from its operator's distribution. The guess is the likeliest value, which is exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from .listops import OPERATORS, Tree, apply, parse
 DIGITS = np.arange(10)
 
 
-def operator_law(trees: Sequence[Tree]) -> np.ndarray:
+def operator_chances(trees: Sequence[Tree]) -> np.ndarray:
     """P(value | operator), (4, 10), counted over all lists of the trees.
 
     Raises ValueError if an operator never occurs, since nothing is then known about it.
@@ -44,59 +44,54 @@ def _count(tree: Tree, counts: np.ndarray) -> int:
     return value
 
 
-# --- laws of the operators on independent digits --------------------------------------------------------------------
+# --- distributions of the operators on independent digits ---------------------------------------------------------------
 
 
-def combine(operator: str, laws: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
-    """The exact law of an operator's value on independent digits: (lists, slots, 10) to (lists, 10).
+def combine(operator: str, chances: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
+    """The exact distribution of an operator's value on independent digits: (lists, slots, 10) to (lists, 10).
 
-    ``present`` (lists, slots) marks the slots that hold an argument; all of them if it is not given. Raises ValueError
-    for an unknown operator and a list without arguments.
+    ``present`` (lists, slots) marks the slots that hold an argument, at least one a list; all if it is not given.
     """
-    present = np.ones(laws.shape[:2], dtype=bool) if present is None else present
-    if not present.any(axis=1).all():
-        raise ValueError(f"a list of {operator} has no argument; give at least one")
+    present = np.ones(chances.shape[:2], dtype=bool) if present is None else present
     if operator == "MAX":
-        below = np.prod(np.where(present[..., None], np.cumsum(laws, axis=-1), 1.0), axis=1)
+        below = np.prod(np.where(present[..., None], np.cumsum(chances, axis=-1), 1.0), axis=1)
         return np.diff(below, prepend=0.0, axis=-1)
     if operator == "MIN":
-        return combine("MAX", laws[..., ::-1], present)[..., ::-1]
+        return combine("MAX", chances[..., ::-1], present)[..., ::-1]
     if operator == "SM":
-        return _sum_modulo_ten(laws, present)
-    if operator == "MED":
-        return _median(laws, present)
-    raise ValueError(f"operator {operator!r}; give one of {', '.join(OPERATORS)}")
+        return _sum_modulo_ten(chances, present)
+    return _median(chances, present)
 
 
-def _sum_modulo_ten(laws: np.ndarray, present: np.ndarray) -> np.ndarray:
-    total = np.zeros((len(laws), 10))
+def _sum_modulo_ten(chances: np.ndarray, present: np.ndarray) -> np.ndarray:
+    total = np.zeros((len(chances), 10))
     total[:, 0] = 1.0
     shift = (DIGITS[:, None] - DIGITS) % 10
-    for slot in range(laws.shape[1]):
-        added = np.einsum("lij,lj->li", laws[:, slot, shift], total)
+    for slot in range(chances.shape[1]):
+        added = np.einsum("lij,lj->li", chances[:, slot, shift], total)
         total = np.where(present[:, slot, None], added, total)
     return total
 
 
-def _median(laws: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """The law of floor((a + b) / 2) for the two middle values a <= b, which are one and the same for an odd number.
+def _median(chances: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """The distribution of floor((a + b) / 2) for the two middle values a <= b, which are one and the same for an odd number.
 
     P(a, b) for a < b comes from G(a, b) = P(half the values <= a, the others >= b) by differences in a and in b; what
     is left of P(lower middle = a) is a = b.
     """
     num = present.sum(axis=1)
-    at_most, at_least = np.cumsum(laws, axis=-1), np.cumsum(laws[..., ::-1], axis=-1)[..., ::-1]
+    at_most, at_least = np.cumsum(chances, axis=-1), np.cumsum(chances[..., ::-1], axis=-1)[..., ::-1]
     counts = _counts(at_most, 1 - at_most, present)  # P(j values <= v), (lists, slots + 1, 10)
     enough = np.arange(counts.shape[1]) >= ((num + 1) // 2)[:, None]
     lower = np.diff(np.sum(counts * enough[..., None], axis=1), prepend=0.0, axis=-1)  # P(lower middle = a)
     halves = _counts(at_most[..., :, None], at_least[..., None, :], present)  # (lists, slots + 1, a, b)
-    G = np.zeros((len(laws), 11, 11))  # a from -1, b to 10
-    G[:, 1:, :10] = halves[np.arange(len(laws)), num // 2] * (DIGITS[:, None] < DIGITS)
+    G = np.zeros((len(chances), 11, 11))  # a from -1, b to 10
+    G[:, 1:, :10] = halves[np.arange(len(chances)), num // 2] * (DIGITS[:, None] < DIGITS)
     joint = G[:, 1:, :10] - G[:, :10, :10] - G[:, 1:, 1:] + G[:, :10, 1:]
     joint = joint * (DIGITS[:, None] < DIGITS) * (num % 2 == 0)[:, None, None]
-    law = lower - joint.sum(axis=-1)
-    np.add.at(law, (slice(None), (DIGITS[:, None] + DIGITS) // 2), joint)
-    return law
+    middle = lower - joint.sum(axis=-1)
+    np.add.at(middle, (slice(None), (DIGITS[:, None] + DIGITS) // 2), joint)
+    return middle
 
 
 def _counts(first: np.ndarray, second: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -117,10 +112,10 @@ def _counts(first: np.ndarray, second: np.ndarray, present: np.ndarray) -> np.nd
 
 
 class ShallowPredictor:
-    """The likeliest value of a tree for one who evaluates ``depth`` levels of lists and knows the operators' laws.
+    """The likeliest value of a tree for one who evaluates ``depth`` levels of lists and knows how often an operator gives a value.
 
-    argmax_v P(value = v | what is seen), where a list below counts as an independent draw from ``law``, P(value |
-    operator), (4, 10). Takes expressions as rows of codes, returns (num,). ValueError for depth < 0 and a law whose
+    argmax_v P(value = v | what is seen), where a list below counts as an independent draw from ``chances``, P(value |
+    operator), (4, 10). Takes expressions as rows of codes, returns (num,). ValueError for depth < 0 and chances whose
     rows are no probabilities. [ours]
 
     >>> from derived.papers.hierarchical_kernel.data.listops import from_text
@@ -129,14 +124,14 @@ class ShallowPredictor:
     [4, 2]
     """
 
-    def __init__(self, depth: int, law: np.ndarray) -> None:
+    def __init__(self, depth: int, chances: np.ndarray) -> None:
         check_count("depth", depth, 0)
-        if law.shape != (4, 10) or not np.allclose(law.sum(axis=1), 1) or (law < 0).any():
-            raise ValueError(f"law has shape {law.shape}; give P(value | operator), four rows of ten with sum 1")
-        self.depth, self.law = depth, law
+        if chances.shape != (4, 10) or not np.allclose(chances.sum(axis=1), 1) or (chances < 0).any():
+            raise ValueError(f"chances {chances.shape}; give P(value | operator), four rows of ten with sum 1")
+        self.depth, self.chances = depth, chances
 
     def probabilities(self, trees: Sequence[Tree]) -> np.ndarray:
-        """The law of each tree's value given what is seen of it, (num, 10); one generation of lists at a time."""
+        """The distribution of each tree's value given what is seen of it, (num, 10); one generation of lists at a time."""
         generations = [list(trees)]
         for _ in range(self.depth):
             lists = (node for node in generations[-1] if not isinstance(node, int))
@@ -147,22 +142,22 @@ class ShallowPredictor:
         return below
 
     def _generation(self, nodes: list[Tree], below: np.ndarray | None) -> np.ndarray:
-        """The laws of a generation from those of the next one, or from the operators alone if there is none."""
+        """The distributions of a generation from those of the next one, or from the operators alone if there is none."""
         of_nodes = np.zeros((len(nodes), 10))
         kinds = np.array([-1 if isinstance(node, int) else OPERATORS.index(node[0]) for node in nodes], dtype=int)
         digits = np.flatnonzero(kinds < 0)
         of_nodes[digits, [nodes[i] for i in digits]] = 1.0
         lists = np.flatnonzero(kinds >= 0)
         if below is None or not len(lists):
-            of_nodes[lists] = self.law[kinds[lists]]
+            of_nodes[lists] = self.chances[kinds[lists]]
             return of_nodes
         num = np.array([len(nodes[i][1]) for i in lists])
         present = np.arange(num.max()) < num[:, None]
-        laws = np.zeros((*present.shape, 10))
-        laws[present] = below
+        chances = np.zeros((*present.shape, 10))
+        chances[present] = below
         for o, operator in enumerate(OPERATORS):
             here = kinds[lists] == o
-            of_nodes[lists[here]] = combine(operator, laws[here], present[here])
+            of_nodes[lists[here]] = combine(operator, chances[here], present[here])
         return of_nodes
 
     def __call__(self, expressions: Iterable) -> np.ndarray:

@@ -127,7 +127,7 @@ class SequenceClassifier(nn.Module):
         check_within("tokens", tokens, 0, self.E.shape[1] - 1)  # an index below zero would count from the end
         tokens = tokens.expand(self.num_networks, *tokens.shape[-2:])
         network = torch.arange(self.num_networks, device=tokens.device).view(-1, 1, 1)
-        # E[s] + P, each network from tables of its own
+        # E[s] + P, from the tables of each network
         return self.E[network, tokens] + self.P[:, None, : tokens.shape[-1]]
 
     def stream(self, h: Float[Tensor, "R batch T width"]) -> Float[Tensor, "R batch T width"]:

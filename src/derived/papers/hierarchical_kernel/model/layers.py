@@ -73,10 +73,10 @@ class HierarchicalScores(nn.Module):
 
     A convex mixture of score tables, each repeated to the finest level: (R, *batch, T, d) to (R, *batch, heads, T, T).
     ``pooling``: "convolution" (trainable, the layer of the chapter), "average" (frozen) or "block" (leaks the future:
-    the negative control). Without ``stride`` every level has a summary at each token. ``alpha0`` is the initial weight of level 0, the rest shared evenly; if it is not
-    given all are equal, which flattens the start of the softmax by 1/L. ``networks`` are the arguments of
-    ``derived.lab.nets.Draws``. ValueError for sizes < 1, an unknown pooling, heads that do not divide d, and alpha0
-    outside (0, 1). [ours]
+    the negative control). Without ``stride`` every level has a summary at each token. ``alpha0`` is the initial weight
+    of level 0, the rest shared evenly; if it is not given all are equal, which flattens the start of the softmax by 1/L.
+    ``networks`` are the arguments of ``derived.lab.nets.Draws``. ValueError for sizes < 1, an unknown pooling, heads
+    that do not divide d, and alpha0 outside (0, 1). [ours]
 
     >>> scores = HierarchicalScores(d=6, heads=2, levels=3)
     >>> x = torch.linspace(-1, 1, 54).view(1, 9, 6)

@@ -14,12 +14,12 @@ from .attention import causal_mask, mix, score_tables
 from .pyramid import causal_average
 
 KINDS = ("[MIN", "[MAX", "[MED", "[SM", "digit", "]")
-MOST = 5  # nesting depths that have a feature of their own
+MOST = 5  # nesting depths, each with a feature
 STRENGTH = 4.0
 
 
 def readable_features(symbols: list[str]) -> Float[Tensor, "T features"]:
-    """Kind and nesting depth of each symbol, float64; a bracket has the depth of its own list, a digit of its list."""
+    """Kind and nesting depth of each symbol, float64; a bracket and a digit have the depth of the list that they are in."""
     x, depth = torch.zeros(len(symbols), len(KINDS) + MOST, dtype=torch.float64), 0
     for i, symbol in enumerate(symbols):
         depth += symbol.startswith("[")

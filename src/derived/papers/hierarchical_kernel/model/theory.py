@@ -12,13 +12,13 @@ All of it is about the layer of ``layers``, since the paper's proofs were not vi
 
 import math
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from derived.lab.checks import check_at_least, check_choice, check_count, check_finite
+from derived.lab.checks import check_at_least, check_count, check_finite
 
 from .pyramid import num_rows, pyramid
 
@@ -55,27 +55,24 @@ class Products(NamedTuple):
         return sum(self)
 
 
-def attention_flops(
-    T: int, d: int, d_k: int, levels: int, *, kernel: int = 2, impl: Literal["tables", "fused"] = "tables"
-) -> Products:
+def attention_flops(T: int, d: int, d_k: int, levels: int, *, kernel: int = 2) -> Products:
     """Multiply-adds of a layer without a mask: T_l (2 d d_k + T_l d_k + kernel d^2) per level, T (2 d^2 + T d) once.
 
-    Level 0 has no kernel. "tables" counts each level's products once (the materialised layer does the same), "fused"
-    the L T^2 d_k of one attention of width L d_k. Values have width d. Additions of the mixture and the softmax are not
-    counted. ValueError for sizes < 1 and an unknown ``impl``. [ours]
+    Level 0 has no kernel. Each level's products are counted once; one fused attention has L T^2 d_k in the place of
+    ``scores``. Values have width d. Additions of the mixture and the softmax are not counted. ValueError for sizes < 1.
+    [ours]
 
     >>> three, one = (attention_flops(1024, 64, 64, levels) for levels in (3, 1))
     >>> three.scores / one.scores, round(three.total / one.total, 3)
     (1.3125, 1.222)
     """
-    check_choice("impl", impl, ("tables", "fused"))
     for name, count in (("d", d), ("d_k", d_k), ("kernel", kernel)):
         check_count(name, count)
     rows = level_rows(T, levels)
     return Products(
         projections=sum(2 * each * d * d_k for each in rows),
         downsampling=sum(kernel * each * d * d for each in rows[1:]),
-        scores=sum(each**2 * d_k for each in rows) if impl == "tables" else levels * T**2 * d_k,
+        scores=sum(each**2 * d_k for each in rows),
         values=2 * T * d * d,
         averaging=T**2 * d,
     )

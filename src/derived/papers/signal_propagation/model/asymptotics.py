@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import elementwise
 
-from derived.lab.checks import check_at_least, check_positive
+from derived.lab.checks import check_at_least, check_count, check_positive
 
 from .checks import check_tokens, checked_correlation
 from .kernels import arccos_kernel, arccos_kernel_prime
@@ -28,12 +28,15 @@ def vit_variances(attn_mult: ArrayLike = 1.0, mlp_mult: ArrayLike = 1.0, width: 
     """(a, s) of a timm-initialised ViT, every weight of variance 0.02^2, with W_V, W_O and W_1, W_2 multiplied.
 
     a = attn_mult^4 (0.02^2 d)^2, s = 4 mlp_mult^4 (0.02^2 d)^2, so zeta = 2/3 whatever the width. Returns (a, s) of the
-    shapes of attn_mult and mlp_mult. [repo]
+    shapes of attn_mult and mlp_mult. Raises ValueError for width < 1 and a negative factor. [repo]
 
     >>> a, s = vit_variances()
     >>> round(float(a), 4), round(float(s), 4)
     (0.0944, 0.3775)
     """
+    check_count("width", width)
+    for name, factor in (("attn_mult", attn_mult), ("mlp_mult", mlp_mult)):
+        check_at_least(name, np.asarray(factor, dtype=float), 0.0)
     square = (0.02**2 * width) ** 2
     return square * np.power(attn_mult, 4.0), 4 * square * np.power(mlp_mult, 4.0)
 

@@ -73,10 +73,16 @@ class Sigmas(NamedTuple):
 
 
 def normalise(x: Tensor, norm: NormKind, alpha: Tensor | float = 1.0) -> Tensor:
-    """LayerNorm over the last axis without affine part, or tanh(alpha x), erf(alpha x)."""
+    """LayerNorm over the last axis without affine part, or tanh(alpha x), erf(alpha x).
+
+    Raises ValueError for LayerNorm of a token whose features are all equal up to rounding, or not all finite.
+    """
     if norm == "layernorm":
         centred = x - x.mean(dim=-1, keepdim=True)
-        return centred * torch.rsqrt(centred.square().mean(dim=-1, keepdim=True))
+        square, rounding = centred.square().mean(dim=-1, keepdim=True), 16 * torch.finfo(x.dtype).eps
+        if not bool((square > rounding**2 * x.square().mean(dim=-1, keepdim=True)).all()):
+            raise ValueError("LayerNorm of a token whose features are all equal, or not finite; give tokens that vary")
+        return centred * torch.rsqrt(square)
     return torch.tanh(alpha * x) if norm == "tanh" else torch.erf(alpha * x)
 
 
@@ -142,7 +148,7 @@ class RandomTransformer:
     In each block h <- h + W_O concat_heads(A Norm(h) W_V^T), then h <- h + W_2 relu(W_1 Norm(h)). ``alpha`` is a
     number or one per network, (R,). ``weights[b]`` are the ``BlockWeights`` of block b, drawn on the generator's
     device, then moved. Takes and returns the stream (R, *batch, n, d). Raises ValueError for sizes < 1, an unknown
-    norm, heads that do not divide the width, or an alpha or deviations out of range.
+    norm, heads that do not divide the width, an alpha or deviations out of range, and tokens that LayerNorm cannot scale.
 
     >>> model = RandomTransformer(width=8, depth=2, norm="erf", num_networks=3, generator=torch.Generator())
     >>> model(torch.zeros(3, 5, 8)).shape
