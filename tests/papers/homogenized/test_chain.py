@@ -25,7 +25,7 @@ from derived.papers.homogenized.model.heads import (
     simplex_gram,
     uniform_tokens,
 )
-from derived.papers.homogenized.model.overlaps import odds_after, overlap_drift
+from derived.papers.homogenized.model.overlaps import overlap_drift
 
 EPS = torch.finfo(torch.float64).eps
 STEPS = {"literal": literal_step, "projected": projected_step}
@@ -233,15 +233,3 @@ def test_a_post_norm_block_against_loops(H, causal):
     run = lambda y: post_norm_block(y, 0.7, H, generator=stream(73, "weights"), causal=causal)  # noqa: E731
     assert torch.autograd.gradcheck(run, (x,))
     assert torch.allclose(post_norm_block(x, 0.0, H, generator=stream(73, 0)).mean(dim=-1), torch.zeros(2, 5, **F64))
-
-
-def test_wide_blocks_multiply_the_odds():
-    """`ht-odds`: blocks of width 512 at scale 1; the small-step clock would be far off."""
-    x = torch.randn(24, 16, 512, generator=stream(74, "x"))
-    x, g = torch.nn.functional.layer_norm(x, (512,)), stream(74, "weights")
-    overlap = lambda: torch.nn.functional.normalize(x, dim=-1).mean(dim=1).square().sum(dim=-1).mean().item()  # noqa: E731
-    u = overlap()
-    for _ in range(4):
-        x = post_norm_block(x, 1.0, 8, generator=g)
-    assert abs(overlap() - float(odds_after(u, 1.0, 4))) < 0.06
-    assert abs(overlap() - u * math.e**4 / (1 - u + u * math.e**4)) > 0.2

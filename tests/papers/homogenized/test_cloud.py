@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.model import chain, heads, overlaps
+from derived.papers.homogenized.model import overlaps
 from derived.papers.homogenized.model.cloud import (
     cloud_layer,
     image_cosine,
@@ -105,25 +105,6 @@ def test_slow_overlap():
         ito = (1 - u**2) * (1 - kappa) * u - 2 * u * (1 - u**2)
         assert np.allclose(ito, slow_drift(u, kappa), atol=1e-15)
     assert np.abs(slow_drift(np.linspace(-1, 1, 4001))).max() == pytest.approx(4 / (3 * math.sqrt(3)), rel=1e-6)
-
-
-def test_one_layer_at_low_temperature():
-    """The drift -2 u (1 - u^2) itself: one layer with m = A x / |A x|, over 5 standard errors from -u (1 - u^2)."""
-    d, u, h, num = 40, 0.5, 1e-4, 100_000
-    X = heads.equiangular_tokens(2, d, u)[0]
-    A = [torch.randn(num, d, 2, generator=stream(57, "W"), **F64) @ torch.linalg.cholesky(heads.simplex_gram(2, u)).T]
-    G = A[0].mT @ A[0]  # W'^T x, then W by Bartlett's factor in two dimensions
-    L = torch.linalg.cholesky(G)
-    image = L @ torch.randn(num, 2, d, generator=stream(57, "W2"), **F64)
-    m = heads.normalise(image)
-    Z = math.sqrt(h / d) * torch.randn(num, 2, d, generator=stream(57, "V"), **F64)
-    move = torch.linalg.cholesky(m @ m.mT) @ Z
-    both = [chain.overlaps(heads.normalise(X + sign * move))[:, 0, 1] for sign in (1, -1)]
-    drift = d * ((both[0] + both[1]) / 2 - u) / h / (u * (1 - u**2))
-    s = float(mean_cosine(u, d))
-    exact = d * ((d - 2 + u * u) / d * s - (d - 1) / d * u) / (u * (1 - u**2))
-    assert standard_z(drift, exact) < 5
-    assert standard_z(drift, -1.0) > 5
 
 
 def test_recurrence():

@@ -59,17 +59,6 @@ def test_drifts_written_in_other_ways(answer):
     assert said("ht-ex-drift", answer) == "right"
 
 
-def test_second_derivatives_know_what_a_layer_does():
-    """`ht-overlap`: the drift that the check compares with is that of drawn layers, V and -V in pairs."""
-    X, R, pi = exercises._prompt(5, 7)
-    V = torch.randn(200_000, 1, 5, 5, generator=stream(0, "V"), dtype=X.dtype) / 5**0.5
-    m, h = torch.from_numpy(pi) @ X, 1e-3
-    pairs = [torch.nn.functional.normalize(X + sign * h**0.5 * m @ V[:, 0].mT, dim=-1) for sign in (1, -1)]
-    change = (sum(Y @ Y.mT for Y in pairs) / 2 - torch.from_numpy(R)) / h
-    error = change.std(dim=0) / len(change) ** 0.5
-    assert ((change.mean(dim=0) - exercises.ito_drift(X, torch.from_numpy(pi))).abs() < 5 * error + 10 * h).all()
-
-
 def token_by_token(R, h):
     n = len(R)
     moved = np.empty((n, n))

@@ -102,7 +102,7 @@ def test_law_of_a_head():
     x, y = uniform_tokens(2, 4, generator=stream(3, "xy"))[0]
     logits = 1.7 * torch.einsum("i,rij,j->r", y, heads.A, x)
     assert abs(logits.square().mean() - law.logit_std(1.7) ** 2) < 5 * logits.square().std() / 200
-    assert matched_law(9, 2.5, 0.5).logit_std(0.5) == pytest.approx(2.5, rel=1e-14)
+    assert matched_law(9, 2.5).logit_std(1.0) == pytest.approx(2.5, rel=1e-14)
 
 
 def test_gaussian_heads():
@@ -123,11 +123,6 @@ def test_gaussian_heads():
     assert standard_z(size, (d - 1) / d).max() < 5
 
 
-def test_barycentre_of_uniform_attention_is_the_mean():
-    X = uniform_tokens(5, 3, generator=stream(14, "X"))[0]
-    assert torch.allclose(barycentre(X, torch.eye(3, dtype=torch.float64), 0.0), X.mean(0).expand(5, 3), atol=1e-15)
-
-
 @pytest.mark.parametrize(
     ("n", "d", "gamma"), [(1, 2, 0.0), (2, 2, -1.0), (3, 2, -0.5), (4, 4, 0.3), (7, 2, 1.0), (5, 9, -0.25)]
 )
@@ -135,11 +130,3 @@ def test_equiangular_tokens(n, d, gamma):
     X = equiangular_tokens(n, d, gamma, replicas=2)
     assert X.shape == (2, n, d)
     assert torch.allclose(X @ X.mT, simplex_gram(n, gamma).expand(2, n, n), atol=1e-13)
-
-
-def test_uniform_tokens():
-    """Mean 0 and covariance I/d."""
-    X = uniform_tokens(1, 3, generator=stream(4, "u"), replicas=20_000)[:, 0]
-    assert (X.mean(0) * math.sqrt(3 * len(X))).abs().max() < 5
-    square = X.square()
-    assert ((square.mean(0) - 1 / 3) / (square.std(0) / math.sqrt(len(X)))).abs().max() < 5

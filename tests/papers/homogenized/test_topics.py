@@ -165,21 +165,6 @@ def test_the_line_through_three_steps_meets_the_limit_at_step_zero():
     assert claim.judge(claim.measure(table.assign(returned=table["h"] > 0.1)))[0] == "fails"
 
 
-def test_figures_say_in_words_what_they_show(rows, follows):
-    follows(odds.odds, rows[odds.Odds], "u")
-    follows(lambda table: noise.control(table, rows[noise.Prompts]), rows[noise.PrivateNoise], "gamma")
-    follows(lambda table: noise.control(rows[noise.PrivateNoise], table), rows[noise.Prompts], "mean_0")
-
-
-def test_the_slow_overlap_says_in_words_what_it_shows():
-    paths = pd.DataFrame({"factors": np.repeat([2, 0], 20), "y": np.linspace(-5, 5, 40), "returned": True})
-    paths = paths.assign(recurrent=0.8, transient=0.4, recorded=False, tier="ci")
-    curves = pd.DataFrame({"kappa": [0, 0, 1, 1], "y": [-1.0, 1.0, -1.0, 1.0], "density": 0.1})
-    label = slow.slow_overlap(paths, curves).get_label()
-    assert "100 % returned" in label
-    assert "$" not in label
-
-
 def test_with_a_mask_a_long_prompt_starts_sooner_and_finishes_later():
     """From 64 tokens at right angles, where what two tokens read overlaps by 1 / max(i, j), twice 1/n on average."""
     masked = odds.causal_law(torch.eye(64, dtype=torch.float64)[None], 1.0, [1, 6, 12])[:, 0]

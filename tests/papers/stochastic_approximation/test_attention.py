@@ -42,17 +42,6 @@ def test_the_running_head_is_attention_over_stored_tokens(tokens, replicas, d, s
     assert (head.read() - stored.squeeze(dim=1)).abs().max() <= allowed
 
 
-def test_the_order_of_tokens_does_not_matter():
-    y = normals(50, 2, 3)
-    found = []
-    for order in (torch.arange(50), torch.arange(49, -1, -1)):
-        head = RunningSoftmaxAttention(normals(3, name="q"), torch.eye(3).double(), torch.eye(3).double())
-        for token in y[order]:
-            head.update(token)
-        found.append(head.read())
-    assert (found[0] - found[1]).abs().max() <= 1e-12
-
-
 def test_a_head_refuses():
     eye = torch.eye(2)
     with pytest.raises(ValueError, match="key has m = 2, but query has m = 3"):
@@ -77,7 +66,7 @@ def test_the_discrete_limit_is_the_slope_of_the_cumulant_function():
     up, down = (math.log(law @ np.exp((0.7 + s) * state)) for s in (step, -step))
     assert abs(tilted_mean_discrete(law, 0.7 * state, state) - (up - down) / (2 * step)) <= 1e-8
     assert tilted_mean_discrete(law, 1e4 * state, state) == 2.0
-    with pytest.raises(ValueError, match="law"):
+    with pytest.raises(ValueError, match="probabilities"):
         tilted_mean_discrete(np.array([1.5, -0.5]), np.zeros(2), np.zeros(2))
 
 
@@ -158,12 +147,6 @@ def test_rows_of_read_outs_and_urns(rows):
     assert spread["own words"] > 3 * spread["prompt alone"]
     assert abs(rows[SelfFed].query("feed == 'prompt alone'")["x"].mean() - 0.4) < 5 * (0.24 / 300 / 200) ** 0.5
     assert (rows[Readout]["apart"] > 0).all()
-
-
-def test_the_figure_says_where_urns_end(rows, tells):
-    walk = pd.DataFrame({"replicate": 0, "n": [1, 10], "share": [1.0, 0.6]})
-    end = rows[SelfFed].loc[rows[SelfFed]["feed"] == "own words", "x"]
-    tells(topic.self_fed(rows[SelfFed], walk), f"own words: mean {end.mean():.2f}")
 
 
 def test_a_missing_number_decides_nothing(rows, undecided_without):

@@ -175,16 +175,6 @@ def test_a_network_without_a_loss_leaves_the_claim_undecided():
             CLAIM.measure(table.assign(**{column: table[column].drop(at)}))
 
 
-def test_the_figures_say_what_the_rows_say(rows, tells):
-    some = rows[Switches].query("chosen and part == 'test' and arm == 'context'")
-    tells(
-        topic.switches(rows[Switches]), "single tokens, ", f"with a context, {some['current'].mean():.3f} on the coin"
-    )
-    square = rows[Tracking].groupby(["a", "epsilon"])["square"].mean()
-    tells(topic.trade_off(rows[Tracking]), f"{square.iloc[0]:.3f}")
-    assert rows[Switches]["current"].dtype == np.float32
-
-
 def test_what_is_heard_is_learned():
     """One coin all the way: the network comes near to it, and goes away from the other."""
     small = Switches(models=3, rates=(0.1,), epsilon=1e-6, context=8, batch=8, updates=80, every=80, texts=2)

@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -210,19 +209,6 @@ def test_an_even_guess_fails_both_claims(rows):
     assert one.control(table).value == pytest.approx(guess)
     assert many.control(table).value == pytest.approx(math.log(2) - table.query("arm == 'many'")["bayes"].mean())
     assert many.control(table).value > 0.05
-
-
-def test_the_figure_says_the_excess_of_each_arm(tells):
-    grid = pd.MultiIndex.from_product([("many", "one"), (1e-3, 1e-2), range(3)], names=("arm", "rate", "model"))
-    table = grid.to_frame(index=False).assign(tier="cpu", recorded=True)
-    table["chosen"] = table["rate"] == 1e-2
-    far = {"excess": 0.25, "own": 0.004, "other": 0.83}
-    table = table.assign(
-        validation=table["rate"] + 0.5, **{k: np.where(table["arm"] == "one", v, 0.005) for k, v in far.items()}
-    )
-    tells(
-        trained.coins(table), "trained on one, on the other coin: 0.8300", "trained on many, on fresh streams: 0.0050"
-    )
 
 
 def test_a_missing_number_decides_nothing(rows, undecided_without):

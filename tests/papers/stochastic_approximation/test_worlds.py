@@ -7,7 +7,7 @@ from derived.lab.rng import stream
 from derived.papers.stochastic_approximation.claims import CLAIMS
 from derived.papers.stochastic_approximation.data import Coins
 from derived.papers.stochastic_approximation.model.theory import agreement
-from derived.papers.stochastic_approximation.worlds import EarlyData, Mixtures, Worlds, fan, worlds_apart
+from derived.papers.stochastic_approximation.worlds import EarlyData, Mixtures, Worlds
 
 FACTS = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
 EXPERIMENTS = (Mixtures, Worlds, EarlyData)
@@ -60,19 +60,6 @@ def test_claims_and_their_controls():
     theirs = [claim.id for claim in CLAIMS if claim.source in ("paper", "digest")]
     assert theirs == ["SA-1.a", "SA-2.a", "SA-3.a", "SA-13"]
     assert all(callable(claim.control) for claim in CLAIMS if claim.experiment)
-
-
-def test_the_fan_names_its_ends(rows, tells):
-    ends = rows[Mixtures]
-    ends = ends[(ends["n"] == ends["n"].max()) & (ends["feed"] == "one")]
-    means = ends.groupby("world")["x"].mean()
-    tells(fan(rows[Mixtures]), "mean field is 1.79", f"{means[0]:.2f} and {means[1]:.2f}")
-
-
-def test_worlds_apart_names_its_ends(rows, tells):
-    last = rows[Worlds].query("c == 4 and n == n.max()").assign(total=lambda one: one["x1"] + one["x2"])
-    both = last.loc[last["learner"] == "both", "total"].median()
-    tells(worlds_apart(rows[Worlds]), "world 1 alone 6.", f"both {both:.3g}")
 
 
 def test_a_missing_number_decides_nothing(rows, undecided_without):

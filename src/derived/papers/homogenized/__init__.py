@@ -1,4 +1,4 @@
-"""Homogenized Transformers: tokens on the sphere under random heads that are drawn anew in every layer.
+"""Homogenized Transformers: tokens on the sphere under random heads, drawn afresh in every layer.
 
 A wide layer with uniform attention multiplies the odds of the mean overlap by 1 + h, h = eta^2 / H, so tokens gather on
 the clock tau = eta^2 layer / H; how fast depends on the temperature, which enters as the standard deviation of a logit:

@@ -29,7 +29,7 @@ from .model.heads import matched_law, normalise
 
 @dataclass(frozen=True, kw_only=True)
 class Prompts(Experiment):
-    """HT-17: two prompts from the same law under the same weights, for growing numbers of tokens.
+    """HT-17: two prompts of the same distribution under the same weights, for growing numbers of tokens.
 
     Rows: n, part, replicate (a draw of the weights and of both prompts; the weights are the same for every n),
     distance (squared, of the two mean tokens), and the first coordinates of a mean token, mean_0, mean_1, ...
@@ -77,7 +77,7 @@ class Prompts(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateNoise(Experiment):
-    """The negative control: a value matrix of its own for every token. Rows: noise, replicate, layer, tau, gamma."""
+    """The negative control: a separate value matrix for every token. Rows: noise, replicate, layer, tau, gamma."""
 
     d: int = 64
     n: int = 8
@@ -153,14 +153,14 @@ def control(private: pd.DataFrame, prompts: pd.DataFrame) -> Figure:
     """An overlap of 1/2 under shared and private noise; what prompts and what weights decide. Rows of ``PrivateNoise``
     and of ``Prompts``."""
     private, prompts = largest(private), largest(prompts)
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.3))
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.4))
     said = []
     for noise, colour, words in (("common", BLUE, "one push for all"), ("private", RED, "a push for each token")):
         part = private[(private["noise"] == noise) & (private["gamma0"] > 0)]
         means = points(axes[0], part, "tau", "gamma", colour)
         axes[0].plot(means["tau"], means["value"], color=colour, linewidth=0.8)
         end = means.iloc[-1]
-        beside(axes[0], end["tau"], end["value"], words, colour, (0, -16 if noise == "common" else 22), ha="right")
+        beside(axes[0], end["tau"], end["value"], words, colour, (0, -16 if noise == "common" else 38), ha="right")
         said.append(f"{words}: from {means['value'].iloc[0]:.2f} to {end['value']:.2f}")
     axes[0].set(xlabel=r"clock $\tau$", ylabel="mean overlap of pairs", ylim=(-0.05, 1.05))
     panel_label(axes[0], "Only a shared push gathers")

@@ -19,7 +19,7 @@ from derived.lab.claims import RECORDED, at_least, on_page, statistic, within
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import Measure, farthest_from, mean
 from derived.lab.nets import layer_norm
-from derived.lab.plot import BLUE, GREEN, MUTED, ORANGE, RED, THEORY, beside, largest, panel_label
+from derived.lab.plot import BLUE, GREEN, ORANGE, RED, THEORY, beside, largest, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 from derived.lab.stats import mean as interval
@@ -33,7 +33,7 @@ from .model.two_token import two_token_pde
 
 REACH = 5.5  # of L ln(1 + h): from one token in 64 to an overlap of about 0.8
 MARKS = {
-    "chain": (BLUE, "o", "wide layers, the mean of 1 to {:,} heads"),
+    "chain": (BLUE, "o", "wide layers, 1 to {:,} heads"),
     "block": (RED, "D", "torch blocks, 1 and 8 heads"),
     "causal": (GREEN, "v", "with a causal mask"),
     "reused": (ORANGE, "s", "one block used again and again"),
@@ -320,24 +320,22 @@ def odds(rows: pd.DataFrame) -> Figure:
     rows, case = largest(rows), ["kind", "d", "H", "h"]
     widest = rows[rows["kind"] == "block"]["d"].max()
     rows = rows[(rows["kind"] == "chain") | (rows["d"] == widest)]
-    table = rows.groupby([*case, "layer"], as_index=False)[["u", "clock"]].mean()
+    table = rows.groupby([*case, "layer"], as_index=False)["u"].mean()
     begun = table[table["layer"] == 0].set_index(case)["u"].loc[pd.MultiIndex.from_frame(table[case])].to_numpy()
     table = table.assign(x=table["layer"] * np.log1p(table["h"]), y=logit(table["u"]) - logit(begun))
-    figure, ax = plt.subplots(figsize=(6.6, 4.1))
+    figure, ax = plt.subplots(figsize=(5.4, 3.2))
     ax.plot([0, REACH], [0, REACH], **THEORY)
     for (kind, *_), part in table[table["layer"] > 0].groupby(case):
         colour, marker, _ = MARKS[kind]
         ax.plot(part["x"], part["y"], marker, color=colour, linestyle="-" if kind == "reused" else "none", alpha=0.75)
-    for colour, marker, words in MARKS.values():
+    for kind, shift, side in (("causal", (-8, 0), "right"), ("reused", (8, 0), "left")):
+        end = table[(table["kind"] == kind) & (table["y"] < 6.5)].nlargest(1, "y").iloc[0]
+        beside(ax, end["x"], end["y"], MARKS[kind][2], MARKS[kind][0], shift, ha=side)
+    for colour, marker, words in (MARKS["chain"], MARKS["block"]):
         ax.plot([], [], marker, color=colour, label=words.format(table["H"].max()))
-    usual = table[(table["kind"] == "block") & (table["h"] == 1.0) & (table["H"] == table["H"].min())]
-    lead = usual["layer"]  # ln e^(h layer), at h = 1
-    ax.plot(usual["x"], lead, color=MUTED, linestyle=":")
-    at = usual.index[len(usual) // 2]
-    beside(ax, usual["x"][at], lead[at], "small-step clock at scale 1", MUTED, (-8, 0), ha="right")
-    ax.legend(fontsize=10, loc="lower right")
-    ax.set(xlabel=r"layers $\times\ln(1+h)$", ylabel="growth of the log odds of the mean overlap", ylim=(-0.2, 7))
-    panel_label(ax, r"Whatever step and heads, a layer multiplies the odds by $1+h$")
+    ax.legend(loc="lower right")
+    ax.set(xlabel=r"depth: layers $\times\ln(1+h)$", ylabel="gain in log odds of overlap", ylim=(-0.2, 7))
+    panel_label(ax, "Any step, any heads: tokens become alike by one law")
     end = table[table["kind"].isin(["chain", "block"])].groupby(case).tail(1)
     figure.set_label(
         f"Growth of the log odds of the mean overlap against layers times ln(1 + h) for {len(end)} stacks, on the "

@@ -41,7 +41,7 @@ def push(m, eta, heads, generator):
 
 
 def layer(x, eta, heads, generator, shared=True):
-    """One layer; with ``shared=False`` each token has value matrices of its own."""
+    """One layer; with ``shared=False`` each token has separate value matrices."""
     m = mean(x)
     one = push(m, eta, heads, generator)
     pushes = [one if shared else push(m, eta, heads, generator) for _ in x]

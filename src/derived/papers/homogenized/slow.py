@@ -232,7 +232,7 @@ TITLES = {2: "two Gaussian factors: keeps crossing zero", 0: "orthogonal: leaves
 def slow_overlap(rows: pd.DataFrame, curves: pd.DataFrame) -> Figure:
     """Where artanh of the overlap ends; rows of ``SlowPaths``; curves: kappa, y, density."""
     rows = largest(rows)
-    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.1), sharey=True, sharex=True)
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True, sharex=True)
     words, reach = [], 1.05 * float(rows["y"].abs().max())
     for ax, (factors, name) in zip(axes, TITLES.items(), strict=True):
         part = rows[rows["factors"] == factors]
@@ -243,7 +243,7 @@ def slow_overlap(rows: pd.DataFrame, curves: pd.DataFrame) -> Figure:
         panel_label(ax, name)
         ax.set(xlabel=r"artanh of the overlap", xlim=(-reach, reach), ylabel="density")
         words.append(f"{name}, {100 * part['returned'].mean():.0f} % returned to 0")
-    axes[0].legend(fontsize=8)
+    axes[0].legend()
     figure.set_label(
         f"Histograms of artanh of the slow overlap at the end. {'; '.join(words)}; "
         f"predicted {100 * part['recurrent'].iloc[0]:.0f} % for kappa 1, at most "

@@ -163,7 +163,7 @@ CLAIMS = (
 
 def self_fed(rows: pd.DataFrame, paths: pd.DataFrame) -> Figure:
     """Heads that feed on their own samples; rows of ``SelfFed``, and paths: replicate, n, share."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.3), sharey=True, width_ratios=(1.6, 1))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True, width_ratios=(1.5, 1))
     for place, (_, path) in enumerate(paths.groupby("replicate")):
         left.plot(path["n"], path["share"], color=COLOURS[place % len(COLOURS)], linewidth=0.9, alpha=0.8)
     words, edges = [], np.linspace(0, 1, 41)
@@ -173,8 +173,8 @@ def self_fed(rows: pd.DataFrame, paths: pd.DataFrame) -> Figure:
         words.append(f"{feed}: mean {part['x'].mean():.2f}, standard deviation {part['x'].std():.3f}")
     grid = np.linspace(0, 1, 201)
     right.plot(distributions.beta.pdf(grid, 2, 3), grid, **THEORY)
-    beside(right, 2.1, 0.62, "fed with its own\nwords: Beta(2, 3)", BLUE, fontsize=9)
-    beside(right, 3.2, 0.40, "prompt alone", RED, fontsize=9)
+    beside(right, 1.6, 0.64, "fed with its own\nwords: Beta(2, 3)", BLUE)
+    beside(right, 2.2, 0.46, "prompt alone", RED)
     left.set(xscale="log", xlabel="tokens written, $n$", ylabel="share of ones")
     plain_log(left.xaxis, (1, 10, 100, 1000))
     right.set(xlabel="density after 1000 tokens", xlim=(0, 6))

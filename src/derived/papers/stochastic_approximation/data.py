@@ -5,7 +5,7 @@ Y_n      y          the data, time first                                        
 k        world      the world that was drawn; -1 where there is only one                 (R,), integers
 w_k      weights    probabilities of the worlds                                          (K,)
 beta     beta       tail of the stays, P(tau > t) = t^-beta for t = 1, 2, ...            scalar
-epsilon  epsilon    probability per step that the world is drawn anew                    scalar
+epsilon  epsilon    probability per step that the world is redrawn                      scalar
 
 A stream is a frozen description whose ``draw(steps, replicas, generator)`` makes all replicas at once, in float64 on the
 CPU. ValueError for sizes below one and parameters outside their range.
@@ -186,7 +186,7 @@ class Telegraph:
 
 
 def multi_stream(coins: Coins, texts: int, length: int, generator: torch.Generator) -> Tokens:
-    """Texts that each draw a coin of their own: (texts, length), (texts,).
+    """Texts that each draw a coin: (texts, length), (texts,).
 
     >>> multi_stream(Coins(), 3, 5, torch.Generator().manual_seed(0)).tokens.shape
     torch.Size([3, 5])
@@ -209,14 +209,14 @@ def single_stream(coins: Coins, world: int, texts: int, length: int, generator: 
 
 
 def switching_stream(coins: Coins, length: int, epsilon: float, generator: torch.Generator) -> Tokens:
-    """One stream whose coin is drawn anew with probability epsilon a step: (length,), (length,).
+    """One stream whose coin is redrawn with probability epsilon a step: (length,), (length,).
 
     Every coin is tossed at every step, and one is heard. ValueError unless 0 < epsilon < 1.
     """
     check_fraction("epsilon", epsilon)
     tosses = torch.stack([single_stream(coins, k, 1, length, generator).tokens[0] for k in range(len(coins.biases))])
-    anew = _uniform(length, generator=generator) < epsilon
-    anew[0] = True
+    redrawn = _uniform(length, generator=generator) < epsilon
+    redrawn[0] = True
     picks = torch.multinomial(torch.tensor(coins.weights), length, replacement=True, generator=generator)
-    world = picks[torch.where(anew, torch.arange(length), 0).cummax(dim=0).values]
+    world = picks[torch.where(redrawn, torch.arange(length), 0).cummax(dim=0).values]
     return Tokens(tosses.gather(0, world[None])[0], world)

@@ -3,7 +3,7 @@
 w            weight of world 1
 A1, A2       slopes of the fields of two worlds
 alpha, beta  exponents of the step and of the tail of a stay
-a, epsilon   constant step, probability that the world is drawn anew
+a, epsilon   constant step, probability that the world is redrawn
 """
 
 import math
@@ -113,7 +113,7 @@ def _is_stationary(process, q):
     if {*now} != {*later}:
         return "one step later a path of yours is none of yours"
     if max(now.values()) > min(now.values()) + 1:  # sixty values of u may not divide evenly
-        return "some paths come more often than those that they are a step later"
+        return "some paths come more often than the paths that they become a step later"
     return None
 
 

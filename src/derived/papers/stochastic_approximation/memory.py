@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
@@ -20,7 +19,7 @@ from derived.lab import measure
 from derived.lab.claims import RECORDED, at_least, statistic
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import lowest
-from derived.lab.plot import BLUE, INK, MUTED, RED, SEQUENTIAL, THEORY, beside, largest, panel_label
+from derived.lab.plot import BLUE, MUTED, RED, THEORY, largest, panel_label
 from derived.lab.rng import stream
 
 from .data import HeavyTailedRenewal
@@ -81,7 +80,7 @@ class Line(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseDiagram(Experiment):
-    """Figure and explorer of SA-6: share of replicas with an excursion in [N, 2N]. Rows: beta, alpha, N, share,
+    """Explorer of SA-6: share of replicas with an excursion in [N, 2N]. Rows: beta, alpha, N, share,
     replicas. All alpha share data."""
 
     betas: tuple[float, ...] = (1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5)
@@ -108,7 +107,7 @@ class PhaseDiagram(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePaths(Experiment):
-    """Explorer of SA-6: one path for each beta and alpha. Rows: beta, alpha, n, x, y. All beta share uniforms."""
+    """Figure and explorer of SA-6: one path for each beta and alpha. Rows: beta, alpha, n, x, y. All beta share uniforms."""
 
     betas: tuple[float, ...] = (1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5)
     alphas: tuple[float, ...] = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
@@ -157,49 +156,23 @@ CLAIMS = (
 # Figures: rows in, a figure with its alt text as label out ------------------------------------------------------------
 
 
-def phase(diagram: pd.DataFrame, paths: pd.DataFrame, beta: float = 1.5, alphas: tuple = (0.55, 0.9)) -> Figure:
-    """Two learners on one stream, and the phase diagram; rows of ``PhaseDiagram`` and ``SamplePaths``."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.5), width_ratios=(1.35, 1))
+def swings(paths: pd.DataFrame, beta: float = 1.5, alphas: tuple = (0.55, 0.9)) -> Figure:
+    """Two learners on one stream; rows of ``SamplePaths``."""
+    figure, ax = plt.subplots(figsize=(5.4, 3.0))
     one, far = largest(paths).query("beta == @beta"), []
-    for alpha, color in zip(alphas, (RED, BLUE), strict=True):
+    for alpha, color, words in zip(alphas, (RED, BLUE), ("swings", "settles"), strict=True):
         path = one[one["alpha"] == alpha].sort_values("n")
-        left.plot(path["n"], path["x"], color=color, linewidth=1.3, label=rf"steps $n^{{-{alpha:g}}}$")
+        ax.plot(path["n"], path["x"], color=color, label=rf"steps $n^{{-{alpha:g}}}$: {words}")
         late = path[path["n"] > path["n"].max() / 2]["x"]
         far.append(f"alpha {alpha:g}: from {late.min():.2f} to {late.max():.2f}")
     heard = one.drop_duplicates("n").sort_values("n")
-    left.fill_between(heard["n"], -0.14, -0.07, where=heard["y"] == 1, step="mid", color=MUTED, linewidth=0)
-    beside(left, heard["n"].max(), -0.105, "stream", MUTED, fontsize=8)
-    left.axhline(0.5, **THEORY)
-    left.set(xlabel="$n$ (grey: the stream is at 1)", ylabel="what the learner believes", ylim=(-0.17, 1.03))
-    left.legend(fontsize=8, loc="upper right", framealpha=0.8, frameon=True)
-    panel_label(left, "same stream: one learner settles, one swings")
-    best = largest(diagram)
-    top = best[best["N"] == best["N"].max()]
-    wide = top.pivot_table(index="alpha", columns="beta", values="share")
-    drawn = right.pcolormesh(*_edges(wide), wide.to_numpy(), cmap=SEQUENTIAL, vmin=0, vmax=1)
-    figure.colorbar(drawn, ax=right, label="share of streams that swing")
-    line = np.linspace(wide.columns.min(), 2.0, 100)
-    right.plot(line, 1 / line, color="white", linewidth=2.4)
-    right.plot(line, 1 / line, color=INK, linewidth=1.2)
-    beside(right, 1.6, 0.66, r"$\alpha=1/\beta$", "white")
-    right.set(xlabel=r"tail exponent $\beta$ (small: long stays)", ylabel=r"step exponent $\alpha$")
-    low, high = sides(top)
-    panel_label(right, r"swings end above the line $\alpha=1/\beta$")
-    figure.set_label(
-        f"Left: two learners on one stream with beta {beta:g}, second half of the run; {'; '.join(far)}. Right: share "
-        f"of streams with an excursion beyond 0.3 in [N, 2N] at N = {top['N'].iloc[0]}, by beta and alpha; mean share "
-        f"{low:.2f} on and below the line alpha = 1/beta, {high:.2f} above it."
-    )
+    ax.fill_between(heard["n"], -0.16, -0.08, where=heard["y"] == 1, step="mid", color=MUTED, linewidth=0)
+    ax.axhline(0.5, **THEORY)
+    ax.set(xlabel="data seen (grey: the stream is at 1)", ylabel="running average", ylim=(-0.19, 1.03))
+    ax.legend(loc="upper right")
+    panel_label(ax, "Same stream: large steps swing, small steps settle")
+    figure.set_label(f"Two learners on one stream with beta {beta:g}, second half of the run; {'; '.join(far)}.")
     return figure
-
-
-def _edges(wide: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Edges of the cells around the grid's values, for columns and rows."""
-    found = []
-    for values in (wide.columns.to_numpy(dtype=float), wide.index.to_numpy(dtype=float)):
-        middle = (values[1:] + values[:-1]) / 2
-        found.append(np.concatenate([[2 * values[0] - middle[0]], middle, [2 * values[-1] - middle[-1]]]))
-    return found[0], found[1]
 
 
 def sides(rows: pd.DataFrame) -> tuple[float, float]:

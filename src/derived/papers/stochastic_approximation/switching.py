@@ -1,7 +1,7 @@
 """A world that changes: a running mean at constant step, and a small transformer that learns as it lives (SA-11).
 
 symbol    name      meaning                                                                            axes
-epsilon   epsilon   probability per step that the world is drawn anew                                  scalar
+epsilon   epsilon   probability per step that the world is redrawn                                    scalar
 a         a, rate   constant step; the networks of a model differ in it                                scalar, (rates,)
 y         tokens    one life of tokens, cut into texts; an update reads ``batch`` texts of it          (models, N)
 k_n       heard     the coin that is heard                                                             (models, N)
@@ -62,7 +62,7 @@ class Tracking(Experiment):
 @dataclass(frozen=True, kw_only=True)
 class Switches(Experiment):
     """SA-11: one life per model, learned from as it comes, each text once. Arms: "context" (texts of ``context``
-    tokens) and "blind" (the same network on the same tokens, each a text of its own, so that it sees no past). Both
+    tokens) and "blind" (the same network on the same tokens, each as a separate text, so that it sees no past). Both
     have the same weights, starts and data.
 
     Rows, every ``every`` updates: arm, rate, model, tokens (read so far), age (tokens since the coin changed), part

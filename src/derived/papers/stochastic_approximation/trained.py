@@ -203,7 +203,7 @@ def coins(rows: pd.DataFrame) -> Figure:
     """Excess of each trained model over the exact predictor, at the chosen rate, and the rates; rows of
     ``Bernoulli``."""
     rows = largest(rows)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), width_ratios=(1.3, 1))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.5), width_ratios=(1.4, 1))
     words = []
     for place, (arm, color) in enumerate((("many", BLUE), ("one", RED))):
         part = rows[(rows["arm"] == arm) & rows["chosen"]]
@@ -222,8 +222,8 @@ def coins(rows: pd.DataFrame) -> Figure:
     left.set_ylim(min(-0.004, rows[[*TESTS]].min().min()), 3)
     left.axhline(0, **THEORY)
     left.set(xlabel="tested on", xlim=(-0.5, 2.5))
-    left.legend(title="streams", fontsize=8, title_fontsize=8, loc="upper left")
-    right.set(xscale="log", xlabel="learning rate", ylabel="validation loss over its least (nats)")
+    left.legend(title="streams", loc="center right")
+    right.set(xscale="log", xlabel="learning rate", ylabel="validation loss above its least")
     plain_log(right.xaxis, sorted(rows["rate"].unique()))
     panel_label(left, "one stream: lost on the other coin")
     panel_label(right, "the choice of the rate (ring)")

@@ -114,7 +114,7 @@ class Worlds(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyData(Experiment):
-    """SA-3: what data before a gap say of the limit that data after it lead to. The two coins, one of them drawn anew
+    """SA-3: what data before a gap say of the limit that data after it lead to. The two coins, one of them redrawn
     with probability epsilon at each step, in the gap and among the data as well; at epsilon = 0 the coin is kept.
 
     Rows: epsilon, gap, replicate, named (the bias nearer to the early mean), x (running mean of the late data), agrees
@@ -153,9 +153,9 @@ class EarlyData(Experiment):
     ) -> tuple[Tensor, Tensor]:
         """Tosses (N, R) of coins that change, and the coins at the end, from those before the first step."""
         place = torch.arange(steps).unsqueeze(-1)
-        anew = torch.rand(steps, len(coin), generator=generator) < epsilon
-        drawn = torch.randint(2, anew.shape, generator=generator)
-        since = torch.where(anew, place, -1).cummax(dim=0).values  # the last step at which the coin was drawn
+        redrawn = torch.rand(steps, len(coin), generator=generator) < epsilon
+        drawn = torch.randint(2, redrawn.shape, generator=generator)
+        since = torch.where(redrawn, place, -1).cummax(dim=0).values  # the last step at which the coin was drawn
         heard = torch.where(since < 0, coin, drawn.gather(0, since.clamp(min=0)))
         return coins.toss(heard, generator), heard[-1]
 
@@ -185,7 +185,7 @@ CLAIMS = (
         **DISTANCE,
         where="digest: non-ergodicity shows in the limit ODE; that it is the average over the world that was drawn is our reading",
         plain="A single stream takes the iterate to the equilibrium of its own world: the limit is random.",
-        control=measure.mean("abs(x - root)", END.format("many"), by=["world"], decides=highest),  # no world of its own
+        control=measure.mean("abs(x - root)", END.format("many"), by=["world"], decides=highest),  # no world is its own
     ),
     statistic(
         "SA-2.b",
@@ -215,7 +215,7 @@ CLAIMS = (
 def fan(rows: pd.DataFrame) -> Figure:
     """Paths of learners, each with its own stream and with a fresh world at each step; rows of ``Mixtures``."""
     rows = largest(rows)
-    figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharex=True, sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.5), sharex=True, sharey=True)
     names = {
         "one": "a world each, kept:\neach learner finds its own root",
         "many": "a fresh world at each step:\nall find one other point",
@@ -236,12 +236,14 @@ def fan(rows: pd.DataFrame) -> Figure:
         ax.set(xscale="log", xlabel="$n$")
     axes[0].set_ylabel("$x_n$")
     for k, root in rows.groupby("world")["root"].first().items():
-        beside(axes[0], rows["n"].max(), root, f"world {k + 1}: {root:g}", COLOURS[k], (-4, 6), ha="right")
+        beside(
+            axes[0], rows["n"].max(), root, f"world {k + 1}: {root:g}", COLOURS[k], (-4, -18 if k else 18), ha="right"
+        )
     beside(axes[1], rows["n"].max(), annealed, f"mean field: {annealed:.2f}", INK, (-4, -28), ha="right")
     plain_log(axes[0].xaxis, [10**k for k in range(5) if 10**k <= rows["n"].max()])
     figure.set_label(
         f"Paths of learners against time. Mean ends, {'; '.join(words)}. The root of the mean field is {annealed:.2f}; "
-        "with streams of their own nobody goes there, with a fresh world at each step all do.".replace("\n", " ")
+        "learners of one stream do not go there, learners with a fresh world at each step do.".replace("\n", " ")
     )
     return figure
 

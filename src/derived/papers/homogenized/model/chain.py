@@ -7,7 +7,7 @@ gram        overlaps alone (module gram)                      H (3/2) k^2 + (3/2
 
 ``post_norm_block`` is a layer of a torch stack at initialisation, with which the law of the odds is compared.
 
-All three have the same law of the overlaps, the first two the same law of the tokens; `gram` says why. [ours]
+All three give the overlaps the same distribution, the first two also the tokens; `gram` says why. [ours]
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def simulate_chain(
     """
     check_choice("method", method, get_args(Method))
     if X0.ndim != 3 or X0.shape[-1] != law.d:
-        raise ValueError(f"tokens of shape {tuple(X0.shape)}: give (replicas, n, d) with the law's d = {law.d}")
+        raise ValueError(f"tokens of shape {tuple(X0.shape)}: give (replicas, n, d) with d = {law.d}")
     check_on_sphere(X0)
     if method != "literal":
         check_factored(X0=X0)
@@ -113,12 +113,10 @@ def projected_step(
     R, n, d = X.shape
     C = psd_factor(overlaps(X), n) if n < d else X
     Pi = attention_probabilities(C, law, beta, H, generator=generator)
-    moved = X
-    if law.value_std:  # sigma_V sum_h Pi_h X V_h^T is one Gaussian matrix with row covariance sigma_V^2 F F^T
-        F = value_factor(C, Pi, H, common=common)
-        Z = torch.randn(R, F.shape[-1], d, generator=generator, device=generator.device, dtype=X.dtype)
-        moved = torch.baddbmm(moved, F, Z, alpha=eta * law.value_std / H)
-    return normalise(moved)
+    # sigma_V sum_h Pi_h X V_h^T is one Gaussian matrix with row covariance sigma_V^2 F F^T
+    F = value_factor(C, Pi, H, common=common)
+    Z = torch.randn(R, F.shape[-1], d, generator=generator, device=generator.device, dtype=X.dtype)
+    return normalise(torch.baddbmm(X, F, Z, alpha=eta * law.value_std / H))
 
 
 def post_norm_block(

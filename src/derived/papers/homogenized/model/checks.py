@@ -71,12 +71,11 @@ def check_gram(G: Tensor, d: int) -> None:
         raise ValueError(f"a Gram matrix has rank {rank}: its vectors need width d >= {rank}, but d = {d}")
 
 
-def check_step(eta: float, H: int, displacement: float) -> None:
+def check_step(eta: float, H: int) -> None:
     """One layer must not throw a token further than its own length."""
     check_at_least("eta", eta, 0)
-    if displacement > 1 + 1e-9:  # the square of a square root
+    if (h := eta**2 / H) > 1 + 1e-9:  # the square of a square root
         raise ValueError(
-            f"eta = {eta:g} with H = {H} overshoots: the small parameter eta^2 sigma_v^2 d / H = {displacement:.3g} "
-            f"exceeds 1, a layer's noise is longer than the token; take eta <= {eta / math.sqrt(displacement):.3g} "
-            f"or H >= {math.ceil(H * displacement * (1 - 1e-9))}"
+            f"eta = {eta:g} with H = {H} overshoots: h = eta^2 / H = {h:.3g} exceeds 1, a layer's noise is longer than "
+            f"the token; take eta <= {math.sqrt(H):.3g} or H >= {math.ceil(eta**2 * (1 - 1e-9))}"
         )

@@ -1,4 +1,4 @@
-"""The chain of Gram matrices alone: exact in law, at a cost that does not depend on the width d.
+"""The chain of Gram matrices alone: exact in distribution, at a cost that does not depend on the width d.
 
 symbol         name           meaning                                                        axes
 G              G              overlaps <x_i, x_j>                                             (R, n, n)
@@ -7,8 +7,8 @@ T              bartlett       lower factor of a Wishart matrix of d degrees of f
 Pi             Pi             attention probabilities                                         (R, H, n, n)
 F              F              factor of sum_h Pi_h G Pi_h^T, q = min(n, H k) columns, k if H = 1   (R, n, q)
 
-If X = C Q with orthonormal rows of Q, then X W has the law of sigma_A C Xi with normal Xi (k, d), and
-Xi Xi'^T = T Z in law: T from the QR factors of Xi^T, Z (., k) normal. Given the attention, the sum over heads of
+If X = C Q with orthonormal rows of Q, then X W is distributed as sigma_A C Xi with normal Xi (k, d), and
+Xi Xi'^T = T Z in distribution: T from the QR factors of Xi^T, Z (., k) normal. Given the attention, the sum over heads of
 sigma_V Pi_h X V_h^T is one Gaussian matrix with row covariance F F^T, so a single normal matrix serves all heads; its
 part inside the span of the tokens is (., k) normal, its part outside enters by its Gram matrix alone, a Wishart matrix
 of d - k degrees of freedom. [ours]
@@ -105,7 +105,7 @@ def attention_probabilities(
     R, n, k = C.shape
     if not (beta and law.sigma_a):
         return C.new_full((R, 1, n, n), 1 / n)
-    # Xi Xi'^T = T Z in law: with Xi^T = Q T^T (QR) the factor T is Bartlett's and Q^T Xi'^T is normal.
+    # Xi Xi'^T = T Z in distribution: with Xi^T = Q T^T (QR) the factor T is Bartlett's and Q^T Xi'^T is normal.
     T = bartlett((R, H), k, law.d, generator=generator, dtype=C.dtype)
     Z = torch.randn(R, H, T.shape[-1], k, generator=generator, device=generator.device, dtype=C.dtype)
     factor = C.unsqueeze(1)
@@ -137,21 +137,19 @@ def gram_step(
     generator: torch.Generator,
     common: bool = True,
 ) -> Float[Tensor, "R n n"]:
-    """The overlaps after one layer, given the overlaps G before it: exact in law; eta may differ by replica. [ours]"""
+    """The overlaps after one layer, given the overlaps G before it, exactly in distribution; eta may differ by replica. [ours]"""
     R, n, _ = G.shape
     k = min(n, law.d)
-    C = psd_factor(G, k)  # the tokens in a basis of their own span
+    C = psd_factor(G, k)  # the tokens in a basis of their span
     Pi = attention_probabilities(C, law, beta, H, generator=generator)
-    moved = C
-    if law.value_std:
-        F = eta * law.value_std / H * value_factor(C, Pi, H, common=common)
-        q = F.shape[-1]
-        # Of F Z, Z (q, d) normal: k columns lie in the span, the other d - k enter by their Gram matrix alone.
-        inner = torch.randn(R, q, k, generator=generator, device=generator.device, dtype=G.dtype)
-        moved = C + F @ inner
-        if law.d > k:
-            outer = F @ bartlett((R,), q, law.d - k, generator=generator, dtype=G.dtype)
-            moved = torch.cat([moved, outer], dim=-1)
+    F = eta * law.value_std / H * value_factor(C, Pi, H, common=common)
+    q = F.shape[-1]
+    # Of F Z, Z (q, d) normal: k columns lie in the span, the other d - k enter by their Gram matrix alone.
+    inner = torch.randn(R, q, k, generator=generator, device=generator.device, dtype=G.dtype)
+    moved = C + F @ inner
+    if law.d > k:
+        outer = F @ bartlett((R,), q, law.d - k, generator=generator, dtype=G.dtype)
+        moved = torch.cat([moved, outer], dim=-1)
     moved = moved / torch.linalg.vector_norm(moved, dim=-1, keepdim=True)
     G = moved @ moved.mT
     G.diagonal(dim1=-2, dim2=-1).fill_(1.0)
@@ -170,7 +168,7 @@ def simulate_gram(
     record: Sequence[int] | None = None,
     common: bool = True,
 ) -> Chain:
-    """L layers of the chain of Gram matrices: the law of the tokens' overlaps, at a cost independent of d. [ours]
+    """L layers of the chain of Gram matrices: the distribution of the tokens' overlaps, at a cost independent of d. [ours]
 
     Shapes: G0 (R, n, n); memory and time O(R H n^3) for any d, n > d included. ``record`` lists layers, None the first
     and last. Errors: no Gram matrix of vectors in R^d, a step that overshoots.
@@ -191,8 +189,7 @@ def check_run(L: int, eta: float, H: int, law: HeadLaw, beta: float, record: Seq
     check_count("L", L, 0)
     check_count("H", H)
     check_at_least("beta", beta, 0)
-    displacement = eta**2 * law.value_std**2 * law.d / H
-    check_step(eta, H, displacement)
+    check_step(eta, H)
     layers = tuple(sorted({0, L} if record is None else {int(layer) for layer in record}))
     if not layers or layers[0] < 0 or layers[-1] > L:
         raise ValueError(f"record = {record}: layers between 0 and L = {L}, at least one")

@@ -2,9 +2,9 @@
 
 symbol         name            meaning                                                      axes
 X              X               tokens, rows on the unit sphere of R^d                       (..., n, d)
-R              leading axis    independent replicas: weights and tokens of their own
+R              leading axis    independent replicas, each with its weights and tokens
 V, A           V, A            value matrix, collapsed query-key matrix                     (..., H, d, d)
-sigma_V        sigma_v         standard deviation of the entries of V
+sigma_V        value_std       standard deviation of the entries of V, 1/sqrt(d)
 sigma_A        sigma_a         standard deviation of the entries of W, W'; A = W W'^T, W, W' (d, d)
 beta           beta            inverse temperature; <A x, y> beta are the logits
 lambda         logit_std       beta sigma_A^2 sqrt(d), the standard deviation of a logit of two unit vectors
@@ -38,8 +38,8 @@ class Heads(NamedTuple):
 class HeadLaw:
     """The distribution of a random head: V of normal entries and A = W W'^T, all independent and of mean zero. [digest]
 
-    Equation: V_ij ~ N(0, sigma_V^2), W_ij, W'_ij ~ N(0, sigma_A^2), i, j = 1 .. d. ``sigma_v`` None is 1/sqrt(d), the
-    standard initialisation. ValueError for d < 2 and negative deviations.
+    Equation: V_ij ~ N(0, 1/d), the standard initialisation, and W_ij, W'_ij ~ N(0, sigma_A^2), i, j = 1 .. d.
+    ValueError for d < 2 and a negative deviation.
 
     >>> law = HeadLaw(d=16, sigma_a=0.5)
     >>> law.value_std, law.logit_std(beta=2.0)
@@ -48,17 +48,15 @@ class HeadLaw:
 
     d: int
     sigma_a: float
-    sigma_v: float | None = None
 
     def __post_init__(self):
         check_dimension(self.d)
-        check_at_least("sigma_v", self.value_std, 0)
         check_at_least("sigma_a", self.sigma_a, 0)
 
     @property
     def value_std(self) -> float:
-        """sigma_V."""
-        return 1 / math.sqrt(self.d) if self.sigma_v is None else self.sigma_v
+        """sigma_V = 1/sqrt(d)."""
+        return 1 / math.sqrt(self.d)
 
     def logit_std(self, beta: float) -> float:
         """lambda = beta sigma_A^2 sqrt(d), the standard deviation of beta <W W'^T x, y> for unit x, y. [ours]"""
@@ -80,19 +78,16 @@ class HeadLaw:
         return Heads(self.value_std * V, self.sigma_a**2 * (W @ W_.mT), beta)
 
 
-def matched_law(d: int, logit_std: float, beta: float = 1.0) -> HeadLaw:
-    """The Gaussian heads whose logits have standard deviation ``logit_std`` at the inverse temperature ``beta``. [ours]
+def matched_law(d: int, logit_std: float) -> HeadLaw:
+    """The Gaussian heads whose logits have standard deviation ``logit_std`` at the inverse temperature 1. [ours]
 
-    Equation: sigma_A^2 = lambda / (beta sqrt(d)). ValueError for beta = 0 with logit_std > 0, and for negative numbers.
+    Equation: sigma_A^2 = lambda / sqrt(d). ValueError for a negative number.
 
     >>> round(matched_law(64, 3.0).logit_std(1.0), 12)
     3.0
     """
     check_at_least("logit_std", logit_std, 0)
-    check_at_least("beta", beta, 0)
-    if beta == 0 < logit_std:
-        raise ValueError(f"beta = 0 makes every logit 0, but logit_std = {logit_std:g} was asked for")
-    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / (beta * math.sqrt(d))) if logit_std else 0.0)
+    return HeadLaw(d=d, sigma_a=math.sqrt(logit_std / math.sqrt(d)))
 
 
 def barycentre(X: Float[Tensor, "*#batch n d"], A: Float[Tensor, "*#batch d d"], beta: float) -> Tensor:

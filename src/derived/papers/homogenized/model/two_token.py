@@ -1,4 +1,4 @@
-"""Two tokens: a closed one-dimensional diffusion of their overlap, and its law by finite volumes.
+"""Two tokens: a closed one-dimensional diffusion of their overlap, and its distribution by finite volumes.
 
 symbol      name        meaning                                                        axes
 R           R           overlap of the two tokens, R = tanh y
@@ -24,6 +24,7 @@ from .checks import check_dimension, check_times
 from .overlaps import equiangular_drift
 
 CHEBYSHEV = 48  # nodes in R of the moment curves
+REACH = 7.0  # of y = artanh R
 LAGUERRE = 32  # nodes for the chi-squared length of a key; those of weight under 1e-14 are left out
 
 
@@ -101,36 +102,28 @@ def two_token_coefficients(
     return drift, lambda y: parts(np.asarray(y, dtype=float))[3]
 
 
-def two_token_pde(
-    d: int,
-    beta: float,
-    sigma_a: float,
-    r0: float,
-    times: ArrayLike,
-    *,
-    cells: int = 1400,
-    steps: int = 400,
-    reach: float = 7.0,
-) -> TwoTokenMoments:
+def two_token_pde(d: int, beta: float, sigma_a: float, r0: float, times: ArrayLike) -> TwoTokenMoments:
     """E R and E R^2 of two tokens from R(0) = r0: the Fokker-Planck equation in y = artanh R. [ours]
 
     Equation: p' = -d/dy (drift p - d/dy (variance p) / 2), by Crank and Nicolson's steps on finite volumes in
-    [-reach, reach], no flux through the ends. Shapes: times (T,). ValueError for an |r0| too close to 1 for the range,
+    [-REACH, REACH], no flux through the ends. Shapes: times (T,). ValueError for an |r0| too close to 1 for the range,
     probability that reaches an end, times that decrease.
 
-    >>> law = two_token_pde(8, 0.0, 0.0, 0.0, [0.0, 1.0], cells=400, steps=50)
-    >>> round(float(law.first[1]), 3)  # E R: two orthogonal tokens come together
+    >>> moments = two_token_pde(8, 0.0, 0.0, 0.0, [0.0, 1.0])
+    >>> round(float(moments.first[1]), 3)  # E R: two orthogonal tokens come together
     0.333
     """
     check_dimension(d)
-    if not abs(r0) < math.tanh(reach - 1):
-        raise ValueError(f"r0 = {r0!r}: need |r0| < tanh({reach - 1:g}), at +-1 the tokens coincide or stay opposite")
+    if not abs(r0) < math.tanh(REACH - 1):
+        raise ValueError(f"r0 = {r0!r}: need |r0| < tanh({REACH - 1:g}), at +-1 the tokens coincide or stay opposite")
     drift, variance = two_token_coefficients(d, beta, sigma_a)
-    y, density, _ = fokker_planck(drift, variance, math.atanh(r0), times, cells=cells, steps=steps, reach=reach)
+    y, density, _ = fokker_planck(drift, variance, math.atanh(r0), times)
     width = y[1] - y[0]
     ends = width * density[:, [0, 1, -2, -1]].sum(axis=1)
     if (ends > 1e-6).any():
-        raise ValueError(f"probability {ends.max():.2g} has reached an end of [-{reach:g}, {reach:g}]: raise reach")
+        raise ValueError(
+            f"probability {ends.max():.2g} has reached an end of [-{REACH:g}, {REACH:g}]: give earlier times"
+        )
     return TwoTokenMoments(*(width * density @ value for value in (np.tanh(y), np.tanh(y) ** 2)))
 
 
@@ -142,7 +135,7 @@ def fokker_planck(
     *,
     cells: int = 1400,
     steps: int = 400,
-    reach: float = 7.0,
+    reach: float = REACH,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cell centres, densities (T, cells) and masses (T,) of dy = drift dt + sqrt(variance) dB from y0. [ours]
 

@@ -80,15 +80,15 @@ def tilted_mean_gaussian(mean: Tensor, covariance: Tensor, theta: Tensor) -> Ten
 
 
 def tilted_mean_discrete(
-    law: Float[np.ndarray, "S"], scores: Float[np.ndarray, "S"], values: Float[np.ndarray, "S"]
+    probabilities: Float[np.ndarray, "S"], scores: Float[np.ndarray, "S"], values: Float[np.ndarray, "S"]
 ) -> float:
     """sum_s p_s e^{score_s} v_s / sum_s p_s e^{score_s}: the same limit where a component has finitely many tokens.
 
     >>> float(tilted_mean_discrete(np.array([0.5, 0.5]), np.log([1.0, 3.0]), np.array([0.0, 1.0])))
     0.75
     """
-    check_within("law", law, 0, 1)
-    weight = law * np.exp(scores - np.max(scores))
+    check_within("probabilities", probabilities, 0, 1)
+    weight = probabilities * np.exp(scores - np.max(scores))
     return float(weight @ values / weight.sum())
 
 

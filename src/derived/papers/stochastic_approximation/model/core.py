@@ -100,7 +100,7 @@ def robbins_monro(
     """x_n = x_{n-1} + a_n h(x_{n-1}, y_n) for n = 1, ..., N; the states at the times of ``record`` (default: the last).
 
     ``h`` sees the whole state, all replicas at once, and changes nothing in place. ``step`` is a StepSize or a tensor
-    (N,), or (N, ...) where replicas have steps of their own. Gradients with respect to ``x0``, ``y`` and what ``h``
+    (N,), or (N, ...) where each replica has its steps. Gradients with respect to ``x0``, ``y`` and what ``h``
     uses are those of the recursion. ValueError for empty data, steps of another length, times outside 1..N, and a state
     that is not finite: the message names the first step and the replica where it is so.
 
@@ -155,7 +155,7 @@ def _moved(x: Tensor, push: Tensor, a: float | Tensor) -> Tensor:
 def _name_the_step(h: Field, y: Tensor, sizes, x: Tensor, steps: range) -> None:
     """Walk again from the last finite state; ValueError at the first step that leaves one that is not.
 
-    A field that draws noise of its own may be finite the second time: then the error names the steps between two looks.
+    A field that draws noise may be finite the second time: then the error names the steps between two looks.
     """
     for n in steps:
         x = _moved(x, h(x, y[n]), sizes[n])

@@ -1,7 +1,7 @@
 """A small transformer for streams of tokens, R of them side by side.
 
 symbol   name      meaning                                                                  axes
-y        tokens    tokens 0..S-1; a token of its own begins every text                      (R, B, T)
+y        tokens    tokens 0..S-1; a further token, S, begins every text                     (R, B, T)
 d        width     features of the residual stream                                          scalar
 """
 

@@ -5,7 +5,7 @@ A, b      A, b       linear field h(x, y) = b(y) - A x; one of each per world   
 w         weights    probabilities of the worlds                                           (K,)
 gamma(j)  gamma      autocovariance at lags 0, 1, ...                                      (lags,)
 beta      beta       tail exponent of stays: P(tau > t) = t^-beta, t = 1, 2, ...           scalar in (1, inf)
-epsilon   epsilon    probability per step that the world is drawn anew                     scalar in (0, 1]
+epsilon   epsilon    probability per step that the world is redrawn                       scalar in (0, 1]
 
 All of it in float64. Source, unless another is named: ours, from the mean field of one world.
 """
@@ -49,7 +49,7 @@ def mean_field_root(A: ArrayLike, b: ArrayLike, weights: ArrayLike | None = None
         A, b = np.tensordot(weights, A, axes=1), np.tensordot(weights, b, axes=1)
     slopes = np.abs(A if A.ndim < 2 else np.linalg.det(A))
     if not (np.isfinite(A).all() and np.isfinite(b).all() and np.all(slopes > 0)):
-        raise ValueError("a field is not finite, or its slope is singular: it has no root of its own; give others")
+        raise ValueError("a field is not finite, or its slope is singular: it has no root; give others")
     return b / A if A.ndim < 2 else np.linalg.solve(A, b[..., None])[..., 0]
 
 
@@ -65,7 +65,7 @@ def coupled_worlds(c: float) -> Float[torch.Tensor, "2 2 2"]:
 
 def agreement(early: int, gap: int, late: int, epsilon: float, bias: float = 0.8) -> float:
     """P(most of ``late`` tosses agree with most of ``early`` tosses, ``gap`` steps before), of two coins of bias p and
-    1 - p, drawn anew with probability epsilon per step: by the exact distribution of the coin and the number of heads.
+    1 - p, redrawn with probability epsilon per step: by the exact distribution of the coin and the number of heads.
 
     Odd numbers of tosses, so that there is no tie; ValueError for even ones.
 
