@@ -1,4 +1,4 @@
-"""The law that is emitted: each result against enumeration, a slow twin, and an optimiser that knows no theory."""
+"""What is emitted: each result against enumeration, a slow twin, and an optimiser that knows no theory."""
 
 import math
 
@@ -12,25 +12,9 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.cactus.model import theory
-from derived.papers.cactus.model.divergences import (
-    TERMS,
-    divergence,
-)
-from derived.papers.cactus.model.exact import (
-    acceptance_rate,
-    emission,
-    output_law,
-)
-from derived.papers.cactus.model.rules import (
-    Cactus,
-    Calibrated,
-    Interp,
-    Lenience,
-    Mentored,
-    SpS,
-    TopK,
-    Typical,
-)
+from derived.papers.cactus.model.divergences import TERMS, divergence
+from derived.papers.cactus.model.exact import acceptance_rate, emission, output_law
+from derived.papers.cactus.model.rules import Cactus, Calibrated, Interp, Lenience, Mentored, SpS, TopK, Typical
 
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 SANDWICH = (SpS(), Cactus(0.3), Calibrated(0.07), Lenience(0.6), Interp(0.3), Mentored(0.05))
@@ -49,7 +33,7 @@ def tv(h: Tensor, q: Tensor) -> Tensor:
 
 
 def random_laws(*shape: int, generator: torch.Generator) -> Tensor:
-    """Laws from nearly flat to nearly one-hot, a tenth of the entries zero."""
+    """Distributions from nearly flat to nearly one-hot, a tenth of the entries zero."""
     power = 8 * torch.rand(*shape[:-1], 1, generator=generator, dtype=torch.float64)
     weights = torch.rand(*shape, generator=generator, dtype=torch.float64) ** power
     kept = torch.rand(*shape, generator=generator, dtype=torch.float64) > 0.1
@@ -59,7 +43,7 @@ def random_laws(*shape: int, generator: torch.Generator) -> Tensor:
 
 @st.composite
 def pairs(draw, most: int = 7):
-    """(p, q) of shape (20, V): independent, equal, one-hot and disjoint laws among them."""
+    """(p, q) of shape (20, V): independent, equal, one-hot and disjoint distributions among them."""
     V = draw(st.integers(1, most))
     g = stream(draw(st.integers(0, 2**31)), "pairs")
     p, q = random_laws(20, V, generator=g), random_laws(20, V, generator=g)
@@ -71,7 +55,7 @@ def pairs(draw, most: int = 7):
 @examples
 @given(pairs())
 def test_speculative_sampling_is_exact(pair):
-    """`cac-sps`, CAC-2: with any target h the emitted law is h, and A = 1 - TV(p, h)."""
+    """`cac-sps`, CAC-2: with any target h the emitted distribution is h, and A = 1 - TV(p, h)."""
     p, h = pair
     assert (output_law(p, h, SpS()) - h).abs().max() <= EXACT
     assert (acceptance_rate(p, h, SpS()) - 1 + tv(p, h)).abs().max() <= EXACT
@@ -93,7 +77,7 @@ def test_no_coupling_keeps_more():
 @examples
 @given(pairs(), st.sampled_from(SANDWICH))
 def test_sandwich(pair, rule):
-    """`cac-sandwich`, CAC-6: the emitted law is between p and q, so its D_f from q is
+    """`cac-sandwich`, CAC-6: the emitted distribution is between p and q, so its D_f from q is
     at most that of p, also where p has mass that q excludes."""
     p, q = pair
     law = output_law(p, q, rule)
@@ -180,19 +164,11 @@ def test_fixed_budget_family(V, delta):
 @few
 @given(pairs(), st.floats(0, 1))
 def test_calibrated_spends_what_it_promises(pair, epsilon):
-    """`cac-calibrated`: TV(h_alg, q) = min(epsilon, all that Cactus can spend); halving finds the same delta."""
+    """`cac-calibrated`: TV(o, q) = min(epsilon, all that Cactus can spend)."""
     p, q = pair
     spent = tv(output_law(p, q, Calibrated(epsilon)), q)
     most = tv(output_law(p, q, Cactus(1e300)), q)
     assert (spent - most.clamp(max=epsilon)).abs().max() <= 1e-10
-    low, high = torch.zeros(20, 1, dtype=torch.float64), torch.full((20, 1), 1e9, dtype=torch.float64)
-    for _ in range(100):
-        middle = (low + high) / 2
-        over = torch.where(p > q, torch.minimum(p, theory.gamma_cactus(q, middle)) - q, 0.0).sum(dim=-1, keepdim=True)
-        low, high = torch.where(over <= epsilon, middle, low), torch.where(over <= epsilon, high, middle)
-    delta = theory.delta_calibrated(p, q, epsilon)
-    inside = (spent < most - 1e-6) & (low.squeeze(-1) < 1e3)
-    assert ((delta - low.squeeze(-1)).abs() <= 1e-8 * (1 + delta))[inside].all()
 
 
 def test_no_rule_beats_the_mentored_one():

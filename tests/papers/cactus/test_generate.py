@@ -1,4 +1,4 @@
-"""Whole texts from tiny random models: their law against enumeration, roll-back against no cache, stops and streams."""
+"""Whole texts from tiny random models: their distribution, roll-back against no cache, stops, streams."""
 
 import math
 import re
@@ -25,23 +25,14 @@ from transformers import (
 from derived.lab.rng import stream
 from derived.papers.cactus.model.exact import sequence_law
 from derived.papers.cactus.model.generate import UNHEEDED, next_laws, speculative_generate
-from derived.papers.cactus.model.rules import (
-    Cactus,
-    Calibrated,
-    Interp,
-    Lenience,
-    Mentored,
-    SpS,
-    TopK,
-    Typical,
-)
+from derived.papers.cactus.model.rules import Cactus, Calibrated, Interp, Lenience, Mentored, SpS, TopK, Typical
 
 PROMPT = [1, 2]
 LEVEL = 1e-4
 
 
 def randomised(model, seed: int, size: float = 0.7):
-    """The model in float64 with every parameter drawn anew, so that its laws are far from uniform."""
+    """The model in float64 with every parameter drawn, so that its distributions are far from uniform."""
     g = stream(seed, "model")
     with torch.no_grad():
         for parameter in model.to(torch.float64).parameters():
@@ -64,7 +55,7 @@ def rotary(seed: int, layers: int, kind=LlamaForCausalLM, config=LlamaConfig, **
 
 
 def laws_of(model, temperature: float = 1.0):
-    """The model's next-token laws after the prompt and a prefix, read anew each time."""
+    """The model's next-token distributions after the prompt and a prefix, each time without a cache."""
 
     @torch.no_grad()
     def laws(prefixes):
@@ -76,7 +67,7 @@ def laws_of(model, temperature: float = 1.0):
 
 
 def chi_square(texts: list[tuple[int, ...]], law: dict[tuple[int, ...], float]) -> float:
-    """Pearson's p-value of the texts under the law; rare cells are pooled."""
+    """Pearson's p-value of the texts under the distribution; rare cells are pooled."""
     assert set(texts) <= set(law)
     counts = {text: 0 for text in law}
     for text in texts:
@@ -96,7 +87,7 @@ DRAFT, VERIFIER = gpt2(1), gpt2(2, layers=2)
 
 @pytest.mark.parametrize("rule", [SpS(), Cactus(0.2), Typical(), Calibrated(0.1)], ids=lambda rule: rule.name)
 def test_law_of_texts_in_a_batch(rule):
-    """8,000 texts at once have the enumerated law, not another rule's or that of m = 1."""
+    """8,000 texts at once have the enumerated distribution, not another rule's or that of m = 1."""
     facts = {"num_tokens": 4, "num_vocab": 3}
     law = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), rule, m=2, **facts)
     assert abs(sum(law.values()) - 1) <= 1e-12
@@ -139,7 +130,7 @@ def test_roll_back_equals_no_cache(kind, rule):
 
 @pytest.mark.parametrize("kind", PAIRS)
 def test_greedy_is_the_verifiers_own_greedy_text(kind):
-    """`cac-limits`, CAC-16: at temperature 0 every inert rule writes what transformers' generate writes alone, and a
+    """At temperature 0 every inert rule writes what transformers' generate writes alone, and a
     warning says so."""
     draft, verifier = PAIRS[kind]()
     prompt = torch.tensor([[1, 4, 2]])
@@ -159,7 +150,7 @@ def test_greedy_is_the_verifiers_own_greedy_text(kind):
 
 
 def test_laws_against_transformers_own_warpers():
-    """Temperature, then top-k, then top-p give the laws of the library's logits warpers."""
+    """Temperature, then top-k, then top-p give the distributions of the library's logits warpers."""
     logits = 2 * torch.randn(30, 20, generator=stream(24), dtype=torch.float64)
     for temperature, top_k, top_p in ((0.6, 5, 0.95), (2.0, None, 0.5), (0.3, 50, None), (1.0, 1, 1.0), (1, 3, 0.01)):
         warpers = LogitsProcessorList([TemperatureLogitsWarper(float(temperature))])
@@ -176,7 +167,7 @@ def test_laws_against_transformers_own_warpers():
 
 
 def test_stop_tokens_end_a_text():
-    """CAC-11: a text ends with its first stop token, with the enumerated law of stopped texts."""
+    """A text ends with its first stop token, with the enumerated distribution of stopped texts."""
     law = sequence_law(laws_of(DRAFT), laws_of(VERIFIER), Cactus(0.2), m=3, num_tokens=3, num_vocab=3, stop_ids=[1])
     prompts = torch.tensor(PROMPT).expand(5_000, -1)
     generation = speculative_generate(

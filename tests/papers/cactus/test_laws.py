@@ -8,16 +8,7 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.cactus.model import divergences, exact, theory
 from derived.papers.cactus.model.laws import as_probability
-from derived.papers.cactus.model.rules import (
-    Cactus,
-    Calibrated,
-    Interp,
-    Lenience,
-    Mentored,
-    SpS,
-    TopK,
-    Typical,
-)
+from derived.papers.cactus.model.rules import Cactus, Calibrated, Interp, Lenience, Mentored, SpS, TopK, Typical
 from derived.papers.cactus.model.sampler import accept_reject
 
 HALF = torch.tensor([0.5, 0.5], dtype=torch.float64)
@@ -77,11 +68,11 @@ def test_rows_are_laws(rows, message):
 
 
 def test_rounded_rows_are_laws():
-    """Softmax rows of every dtype pass, up to 152,000 tokens."""
+    """Softmax rows of every dtype pass, at 152,000 tokens."""
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         rows = torch.randn(2, 1, 152_000, generator=stream(1), dtype=torch.float32).mul(3).softmax(dim=-1).to(dtype)
         ids = rows.argmax(dim=-1)
-        accept_reject(rows, ids, rows.expand(2, 2, -1), Cactus(0.1), stream(0), strict=True)
+        accept_reject(rows, ids, rows.expand(2, 2, -1), Cactus(0.1), stream(0))
 
 
 def test_blocks_have_shapes():
@@ -125,8 +116,8 @@ def test_what_is_no_probability_is_refused(wrong):
     """Each gamma asks for probabilities; the rounding of a softmax in float32 passes."""
     calls = [
         lambda x: theory.gamma_cactus(x, 0.1),
-        lambda x: theory.gamma_lenience(x, 0.5),
-        lambda x: theory.gamma_interp(0.5, x, 0.5),
+        lambda x: Lenience(0.5).gamma(0.5, x),
+        lambda x: Interp(0.5).gamma(0.5, x),
         lambda x: divergences.gamma_constrained(x, 0.1, "tv"),
     ]
     for call in calls:

@@ -13,9 +13,9 @@ from derived.lab.rng import stream
 from derived.papers.cactus import matching, position
 from derived.papers.cactus.data.pairs import random_pairs
 from derived.papers.cactus.model import theory
-from derived.papers.cactus.model.divergences import binary_divergence, divergence
+from derived.papers.cactus.model.divergences import binary_divergence
 from derived.papers.cactus.model.exact import output_law
-from derived.papers.cactus.model.rules import Cactus, Typical
+from derived.papers.cactus.model.rules import Typical
 
 EXPERIMENTS = (position.RandomPairs, position.FlatVerifier)
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
@@ -148,15 +148,6 @@ def test_amended_interpolation_keeps_no_excluded_draft():
     assert (inside - torch.tensor([0.59, 0.41, 0.0], dtype=torch.float64)).abs().max() <= EXACT
 
 
-def test_no_divergence_exceeds_that_of_the_draft_for_peaked_rows():
-    """`cac-sandwich`, CAC-6.b: some of these probabilities are below 1e-16 of the verifier's."""
-    for kind in ("noised", "independent"):
-        p, q = random_pairs(400, 12, kind, stream(1, "pairs", kind))
-        for delta in (0.001, 0.25, 1.0):
-            assert position.farther(output_law(p, q, Cactus(delta)), p, q).max() <= 1
-    assert position.farther(torch.full_like(q, 1 / 12), p, q).max() > 1e6
-
-
 def test_rows_have_every_rival_and_hold_their_claim(rows):
     table = rows[position.RandomPairs]
     assert set(table["rule"]) == {"cactus", *matching.RIVALS}
@@ -173,24 +164,7 @@ def test_what_is_emitted_stays_away_while_the_budget_falls(rows):
         k = math.ceil(V / (1 + math.sqrt(2 * delta * (V - 1))) - 1e-9)
         assert tv == pytest.approx(1 - k / V, abs=1e-12)
         assert kl == pytest.approx(math.log(V / k), abs=1e-9)
-    assert table["kl"].tolist() == pytest.approx(table["draft_kl"].tolist(), abs=1e-9)
-    assert table["gap"].abs().max() <= 1e-9
     claim = CLAIMS["CAC-7.g"]
     assert claim.judge(claim.measure(table))[0] == "fails"
     falling = table.assign(tv=table["delta"])
     assert claim.judge(claim.measure(falling))[0] == "undecided"
-
-
-@pytest.mark.parametrize("gain", [0.1, 0.2])
-def test_price(tells, grid, gain):
-    rows = grid(kind=("noised", "independent"), rule=tuple(position.RULES), pair=(0, 1)).assign(V=5, knob=0.01)
-    rows = rows.assign(tv=gain, exact_acceptance=0.5, acceptance=0.5 + gain)
-    tells(position.price(rows), f"Cactus {gain:.2f} for {gain:.2f}")
-
-
-def test_the_divergence_of_the_running_example():
-    """Three tokens: all is kept at delta = 1/16 and not just below; KL = ln(3/2), 6.5 budgets."""
-    p, q = torch.tensor([0.5, 0.5, 0.0]).double(), torch.full((3,), 1 / 3).double()
-    assert (output_law(p, q, Cactus(1 / 16)) - p).abs().max() <= EXACT
-    assert float(output_law(p, q, Cactus(0.99 / 16))[2]) > 1e-4
-    assert abs(float(divergence(p, q)) - math.log(1.5)) <= EXACT

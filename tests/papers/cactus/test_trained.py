@@ -13,7 +13,6 @@ from derived.papers.cactus.data.small_lm import LanguageModel
 from derived.papers.cactus.matching import rule_of
 from derived.papers.cactus.model.divergences import divergence
 from derived.papers.cactus.model.exact import output_law
-from derived.papers.cactus.position import RULES
 from derived.papers.cactus.trained import CLAIMS, AmendedInterpolation, TrainedPair
 
 GRAMMAR = Grammar()
@@ -83,7 +82,7 @@ SIZES = TrainedPair(length=20, prompt=6, prompts=5, m=3)
 
 
 def test_the_account_is_that_of_every_drafted_position():
-    """TV and KL of each text again, position by position, from the laws of its blocks."""
+    """TV and KL of each text again, position by position, from the distributions of its blocks."""
     prompts, models, blocks = GRAMMAR.sample(5, 6, stream(8)), (model(1, "draft"), model(2, "verifier")), []
     rule = rule_of("cactus", 0.3)
     rows = SIZES._rows(*models, prompts, "plain", rule, stream(9))
@@ -135,27 +134,3 @@ def test_drafts_kept_per_block_are_a_ratio_of_totals():
     table = table.assign(blocks=np.where(few, 2.0, 10.0), kept=np.where(few, 20.0, 30.0))
     table.loc[table["knob"] == 1, ["blocks", "kept"]] = (5.0, 25.0)
     assert trained.gained(LOSSY, EXACT)(table).value == pytest.approx(100 * (5 * 32 / 110 - 1))
-
-
-def test_a_rival_stands_at_the_budget_that_it_matches():
-    rows = pd.DataFrame({"rule": ["cactus", "cactus", "topk"], "knob": [0.0, 0.1, 3.0], "matched": [0.0, 0.0, 1.0]})
-    assert trained.delta_of(rows).tolist() == [0.0, 0.1, 1.0]
-
-
-def texts(grid, share: float) -> pd.DataFrame:
-    cactus = grid(rule=("cactus",), knob=(0.0, 1.0), matched=(0.0,))
-    rivals = grid(rule=tuple(rule for rule in RULES if rule != "cactus"), knob=(0.5,), matched=(1.0,))
-    rows = pd.concat([cactus, rivals]).merge(
-        grid(shape=("truncated", "plain"), pair=(0, 1), prompt=range(10))[["shape", "pair", "prompt"]], how="cross"
-    )
-    rows = rows.assign(draft="trained", kept=20.0 + 10 * rows["knob"], blocks=10.0)
-    rows["knob"] += 0.1 * rows["pair"] * (rows["rule"] != "cactus")  # a rival's knob is set for each pair of models
-    valid = (rows["prompt"] < 10 * share).astype(float)
-    return rows.assign(valid=valid, fault=np.where(valid > 0, 8.0, 3.0), tier="ci", recorded=False)
-
-
-@pytest.mark.parametrize("share", [0.5, 0.7])
-def test_figures_of_texts(tells, grid, share):
-    rows = texts(grid, share)
-    tells(trained.trained_pair(rows), f"truncated Cactus {share:.2f} at 2.0, {share:.2f} at 3.0")
-    tells(trained.trained_pair(rows), f"truncated typical {share:.2f} at 2.5; ")

@@ -1,6 +1,8 @@
 """Models of Hugging Face transformers with memories: equal at the start, and then the same however they are read."""
 
 import copy
+import math
+import pickle
 from functools import partial
 
 import pytest
@@ -8,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 from transformers import (
+    GemmaConfig,
+    GemmaForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -20,13 +24,14 @@ from transformers import (
 
 from derived.lab.rng import stream
 from derived.papers.in_place_ttt.model.convert import _cache, convert_model
-from derived.papers.in_place_ttt.model.forms import depthwise_target, in_place_ttt
-from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP, memories
+from derived.papers.in_place_ttt.model.forms import FORMS, clip_writes, depthwise_target, in_place_ttt, increments
+from derived.papers.in_place_ttt.model.module import InPlaceTTTMLP, memories, memory_off
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
 SIZES |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
 SIZES |= {"pad_token_id": 0, "eos_token_id": None, "bos_token_id": None}
 KINDS = {"qwen3": (Qwen3Config, Qwen3ForCausalLM), "llama": (LlamaConfig, LlamaForCausalLM)}
+KINDS |= {"gemma": (GemmaConfig, GemmaForCausalLM)}
 
 
 def plain(kind: str) -> nn.Module:
@@ -75,14 +80,6 @@ def test_a_converted_model_computes_what_it_did_bit_for_bit(kind, dtype):
     before = model(IDS).logits
     assert torch.equal(convert_model(model, chunk=4)(IDS).logits, before)
     assert model.config.in_place_ttt["layers"] == [0]
-
-
-def test_the_memory_is_the_layer_of_the_paper():
-    memory = memories(trained(plain("qwen3")))[0]
-    x = torch.randn(2, 11, 16, generator=stream(0, "x"), dtype=torch.float64)
-    keys = memory.act_fn(memory.gate_proj(x)) * memory.up_proj(x)
-    values = depthwise_target(x, memory.ttt_kernel, memory.ttt_projection, chunk=4)
-    assert close(memory(x), in_place_ttt(keys, values, memory.down_proj.weight, 0.5, 4, impl="loop"))
 
 
 def test_a_trained_memory_is_seen_by_the_logits(model, logits):
@@ -167,21 +164,6 @@ def test_settings_are_the_released_ones_where_none_are_given():
     assert convert_model(plain("qwen3")).config.in_place_ttt.items() >= released.items()
 
 
-def test_gradients_do_not_depend_on_cache_or_checkpoints(model):
-    def gradients(**options):
-        model.zero_grad()
-        model(IDS, labels=IDS, **options).loss.backward()
-        return [weight.grad.clone() for memory in memories(model) for weight in memory.parameters()]
-
-    model.train()
-    wanted, cached = gradients(use_cache=False), gradients(use_cache=True)
-    model.activation_checkpointing_enable()
-    again = gradients(use_cache=False)
-    model.activation_checkpointing_disable()
-    model.eval()
-    assert all(close(a, b) and close(a, c) for a, b, c in zip(wanted, cached, again, strict=True))
-
-
 def test_a_wrapped_down_projection_stays_what_it_is():
     """As PEFT wraps it: an adapter beside the frozen weight, which keeps its name."""
 
@@ -222,14 +204,6 @@ def test_what_cannot_be_converted_is_named():
     for wrong, words in (({"chunk": 0}, "chunk = 0"), ({"taps": 4}, "taps = 4"), ({"target": "labels"}, "target")):
         with pytest.raises(ValueError, match=words):
             convert_model(plain("qwen3"), **wrong)
-
-
-def test_a_failed_conversion_leaves_the_model_as_it_was():
-    model = plain("qwen3")
-    with pytest.raises(ValueError, match="taps"):
-        convert_model(model, taps=2)
-    assert not memories(model)
-    assert model(IDS).logits.shape == (3, 19, 50)
 
 
 @torch.no_grad()
@@ -329,36 +303,227 @@ def test_a_compiled_layer_is_refused():
 
 
 @pytest.mark.parametrize("name", ["past_key_values", "cache"])
-def test_the_cache_is_found_under_both_of_its_names(model, logits, name):
+def test_the_cache_is_found_under_both_of_its_names(name):
     """From transformers 5.24 on layers get it as ``cache``: a layer that overlooked it would write without a memory."""
     held = object()
     assert _cache({name: held, "use_cache": True}) is held
     assert _cache({"past_key_values": None, "cache": None}) is None
 
-    def renamed(layer, arguments, named):
-        named["cache"] = named.pop("past_key_values", None)
-        return arguments, named
 
-    def back(attention, arguments, named):
-        named["past_key_values"] = named.pop("cache", named.get("past_key_values"))
-        return arguments, named
+# In training ----------------------------------------------------------------------------------------------------------
 
-    other = copy.deepcopy(model)
-    if name == "cache":  # between the decoder and what its layers do with it the other name stands
-        for layer in other.model.layers:
-            layer.register_forward_pre_hook(renamed, with_kwargs=True)
-            layer.self_attn.register_forward_pre_hook(back, with_kwargs=True)
+
+OTHER = torch.randint(1, 50, (3, 19), generator=stream(1, "ids"))
+PADDED = (torch.arange(19) >= torch.tensor([0, 5, 3]).unsqueeze(-1)).long()  # 1 where the token is real
+
+
+def as_trained(kind: str, target: str = "hidden_states", **options) -> nn.Module:
+    """A small model with memories, and weights as if all had been trained."""
+    config, cls = KINDS[kind]
+    model = convert_model(cls(config(**SIZES)).double(), [0, 2], chunk=4, lr=0.5, target=target, **options)
     with torch.no_grad():
-        cache = other(IDS[:, :7]).past_key_values
-        found = other(IDS[:, 7:], past_key_values=cache).logits
-    assert close(found, logits[:, 7:])
-    assert len(cache.layers[0].states) == 3
+        for name, weight in model.named_parameters():
+            size = 1 if "ttt_" in name else 0.25
+            weight.copy_(size * torch.randn(weight.shape, generator=stream(0, name), dtype=torch.float64))
+    return model.train()
 
 
+def gradients(model: nn.Module, step) -> dict[str, torch.Tensor]:
+    model.zero_grad()
+    step(model)
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def two_before_one(model, **other):
+    """As in preference training: both texts are read before either is learned from."""
+    first, second = model(IDS, labels=IDS).loss, model(OTHER, labels=OTHER, **other).loss
+    (first - 2 * second).backward()
+
+
+def one_padded(model):
+    two_before_one(model, attention_mask=PADDED)
+
+
+def documents(model):
+    positions = torch.cat([torch.arange(6), torch.arange(13)]).expand(3, -1)
+    model(IDS, labels=IDS, position_ids=positions, use_cache=False).loss.backward()
+
+
+def judged_in_between(model):
+    loss = model(IDS, labels=IDS).loss
+    with torch.no_grad():
+        model(OTHER, attention_mask=PADDED)
+        model.eval().generate(OTHER[:, :6], max_new_tokens=3, do_sample=False)
+    model.train()
+    loss.backward()
+
+
+STEPS = (two_before_one, one_padded, documents, judged_in_between)
+
+
+@pytest.mark.parametrize("target", ["hidden_states", "input_embed"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoints_change_no_gradient(kind, target):
+    """A layer that is computed again hears what it heard the first time."""
+    model = as_trained(kind, target)
+    for step in STEPS:
+        model.activation_checkpointing_disable()
+        wanted = gradients(model, step)
+        assert wanted["model.layers.0.mlp.ttt_kernel"].abs().max() > 1e-5
+        for reentrant in (True, False):
+            model.activation_checkpointing_enable({"use_reentrant": reentrant})
+            model.enable_input_require_grads()
+            found = gradients(model, step)
+            assert found.keys() == wanted.keys()
+            for name, each in wanted.items():
+                assert torch.allclose(found[name], each, rtol=1e-9, atol=1e-12), (step.__name__, reentrant, name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_is_copied_and_pickled_while_it_is_trained(kind, tmp_path):
+    model = as_trained(kind, "input_embed", tau=0.7)
+    loss = model(IDS, labels=IDS).loss
+    loss.backward()
+    model.eval()
+    cache = model(IDS[:, :6]).past_key_values
+    wanted = model(IDS).logits
+    torch.save(model, tmp_path / "whole.pt")
+    others = {
+        "deepcopy": copy.deepcopy(model),
+        "pickle": pickle.loads(pickle.dumps(model)),
+        "torch.load": torch.load(tmp_path / "whole.pt", weights_only=False),
+    }
+    for how, other in others.items():
+        assert type(other) is type(model), how
+        assert other.config.in_place_ttt == model.config.in_place_ttt, how
+        assert torch.equal(other(IDS).logits, wanted), how
+    again = pickle.loads(pickle.dumps(cache))
+    assert torch.equal(*(model(IDS[:, 6:], past_key_values=each).logits for each in (again, cache)))
+
+
+def test_a_layer_alone_has_forgotten_its_model():
+    model = as_trained("qwen3", "input_embed").eval()
+    layer, memory = model.model.layers[0], memories(model)[0]
+    x = torch.randn(2, 19, 16, generator=stream(0, "x"), dtype=torch.float64)
+    alone = memory(x)
+    keys = memory.act_fn(memory.gate_proj(x)) * memory.up_proj(x)
+    values = depthwise_target(x, memory.ttt_kernel, memory.ttt_projection, chunk=4)
+    assert torch.allclose(alone, in_place_ttt(keys, values, memory.down_proj.weight, 0.5, 4), atol=1e-11)
+    turn = model.model.rotary_emb(x, torch.arange(19).unsqueeze(0))
+    whole = layer(x, position_embeddings=turn)
+    model(IDS, attention_mask=PADDED)
+    with pytest.raises(IndexError):
+        model(IDS + 50)  # a call that fails leaves nothing behind
+    model.generate(IDS[:, :6], max_new_tokens=3, do_sample=False)
+    assert torch.equal(memory(x), alone)
+    assert torch.equal(layer(x, position_embeddings=turn), whole)
+
+
+torchs_own = pytest.mark.filterwarnings("ignore:.*Function.* should not be instantiated:DeprecationWarning")
+
+
+@torchs_own
+def test_a_compiler_takes_the_whole_model():
+    model, ids = as_trained("qwen3", "input_embed"), IDS[:, :9]
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    wanted = gradients(model, lambda model: model(ids, labels=ids, use_cache=False).loss.backward())
+    found = gradients(model, lambda _: compiled(ids, labels=ids, use_cache=False).loss.backward())
+    for name, each in wanted.items():
+        assert torch.allclose(found[name], each, rtol=1e-9, atol=1e-12), name
+
+
+@torchs_own
 @torch.no_grad()
-def test_packed_documents_need_a_call_without_a_cache(model):
-    """As the docstring of convert_model says: with use_cache=False, each document is read as if alone."""
-    assert "use_cache=False" in convert_model.__doc__
-    positions = torch.cat([torch.arange(7), torch.arange(12)]).unsqueeze(0)
-    found = model(IDS[:1], position_ids=positions, use_cache=False).logits[0, 7:]
-    assert close(found, model(IDS[:1, 7:], use_cache=False).logits[0])
+def test_a_compiler_is_told_what_it_cannot_take():
+    model = as_trained("qwen3").eval()
+    for options in ({"use_cache": False, "attention_mask": PADDED}, {}):
+        with pytest.raises(Exception, match=r"In-Place TTT looks at .*: compile without fullgraph=True"):
+            torch.compile(model, fullgraph=True, backend="eager")(IDS, **options)
+
+
+def drawn(*shape, name):
+    return torch.randn(shape, generator=stream(0, name), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("impl", FORMS)
+def test_a_rate_may_be_learned(impl):
+    keys, values, w_down = drawn(2, 11, 4, name="Z"), drawn(2, 11, 3, name="V"), drawn(3, 4, name="W")
+    rate = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    read = lambda rate: in_place_ttt(keys, values, w_down, rate, 3, impl=impl)  # noqa: E731
+    assert torch.allclose(read(rate), read(0.3), atol=1e-12)
+    assert torch.autograd.gradcheck(read, rate)
+
+
+@pytest.mark.parametrize("impl", FORMS)
+def test_a_clipped_write_keeps_its_direction_and_has_the_norm_allowed(impl):
+    keys, values = drawn(2, 11, 4, name="Z"), drawn(2, 11, 3, name="V").requires_grad_()
+    w_down, eta, tau = drawn(3, 4, name="W"), 0.3, 1.2
+    writes = eta * increments(keys, values, 3)
+    norms = torch.linalg.matrix_norm(writes)
+    assert 0 < (norms > tau).sum() < norms.numel()
+    W, outputs = w_down.expand(2, 3, 4), []
+    for i, start in enumerate(range(0, 11, 3)):
+        outputs.append(keys[:, start : start + 3] @ W.mT)
+        W = W + writes[:, i] * (tau / norms[:, i]).clamp(max=1)[:, None, None] if i < 3 else W
+    found, state = in_place_ttt(keys, values, w_down, eta, 3, impl=impl, tau=tau, return_state=True)
+    assert torch.allclose(found, torch.cat(outputs, dim=1), atol=1e-12)
+    assert torch.allclose(state, W, atol=1e-12)
+    (found - torch.cat(outputs, dim=1)).sum().backward()
+    assert values.grad.abs().max() < 1e-11
+    small = clip_writes(keys, values, eta, 3, 1e3)
+    assert torch.equal(small, values)
+
+
+def test_a_clipped_memory_starts_at_zero_and_reads_on():
+    """At the zero start a write has norm 0, where a norm has no derivative."""
+    model = as_trained("qwen3", tau=1e-3).eval()
+    with torch.no_grad():
+        whole = model(IDS, use_cache=False).logits
+        cache = model(IDS[:, :7]).past_key_values
+        assert torch.allclose(model(IDS[:, 7:], past_key_values=cache).logits, whole[:, 7:], atol=1e-11)
+        assert (as_trained("qwen3").eval()(IDS).logits - whole).abs().max() > 1e-3
+    for memory in memories(model):
+        memory.start()
+    model(IDS, labels=IDS).loss.backward()
+    assert all(0 < memory.ttt_kernel.grad.abs().max() < math.inf for memory in memories(model))
+
+
+def test_settings_that_cannot_be_meant_are_refused():
+    model = Qwen3ForCausalLM(Qwen3Config(**SIZES))
+    wrong = [({"lr": lr}, rf"lr = '?{lr}'?; give a (finite )?number") for lr in (math.nan, math.inf, "a", -1, True)]
+    wrong += [({"tau": tau}, rf"tau = '?{tau}'?; give a (finite )?number") for tau in (math.nan, 0, "a")]
+    wrong += [({"lr": torch.tensor(0.3)}, r"lr is a (torch.T|t)ensor; give a number"), ({"taps": -1}, "taps = -1")]
+    wrong += [({"layers": "01"}, r"layers\[0\] = '0'"), ({"layers": [0, 0.5]}, r"layers\[1\] = 0.5")]
+    wrong += [({"layers": [True]}, r"layers\[0\] = True")]
+    for options, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            convert_model(model, **options)
+    assert not any(isinstance(module, InPlaceTTTMLP) for module in model.modules())
+    assert type(model) is Qwen3ForCausalLM
+
+
+def test_a_memory_switched_off_gives_the_static_model_and_goes_on_writing():
+    """As an argument, as an attribute and for a while: the outputs of the model before, and the same cache."""
+    model = as_trained("qwen3").eval()
+    with torch.no_grad():
+        on = model(IDS, use_cache=False).logits
+        with memory_off(model):
+            off = model(IDS, use_cache=False).logits
+            cache = model(IDS[:, :7]).past_key_values
+            assert torch.allclose(model(IDS, use_cache=True).logits, off, rtol=0, atol=1e-11)
+        assert torch.equal(model(IDS, use_cache=False).logits, on)
+        again = model(IDS[:, :7]).past_key_values
+        for one, other in zip(cache.layers[0].states, again.layers[0].states, strict=True):
+            assert one.weight.abs().max() > 0  # what the switched-off memory wrote
+            assert one.weight.shape == other.weight.shape
+        for memory in memories(model):
+            memory.start()
+        assert torch.equal(model(IDS, use_cache=False).logits, off)
+    assert (on - off).abs().max() > 1e-3
+    assert all(memory.memory_off for memory in memories(as_trained("qwen3", memory_off=True)))
+    memory = memories(model)[0]
+    with pytest.raises(IndexError), memory_off(model):
+        model(IDS + 50)
+    assert not memory.memory_off  # whatever happened in between
+    with pytest.raises(ValueError, match="Linear has no memory to switch off"), memory_off(nn.Linear(2, 2)):
+        pass

@@ -126,11 +126,3 @@ def test_a_block_is_judged_by_what_it_writes_and_by_the_switch():
     right("ipt-ex-gate", gate, Keeps())
     assert "more than the token itself" in judged("ipt-ex-gate", gate, Keeps(taps=(2, 3)))
     assert "1.00 of its answers are right, 1.00 with the memory off" in judged("ipt-ex-gate", gate, Keeps(uses=False))
-
-
-def test_a_check_does_not_print_the_answer(capsys):
-    exercises.check("ipt-ex-decay", lambda rho, i, j: 0.0, lambda m: 0.5)
-    said = capsys.readouterr().out
-    assert said.count("not right: at ") == 2
-    assert "yours is 0" in said
-    assert f"{FADING[1].right(m=1):.3f}" not in said

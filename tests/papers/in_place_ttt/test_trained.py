@@ -28,7 +28,7 @@ from derived.papers.in_place_ttt.data import (
     ruler_like,
 )
 from derived.papers.in_place_ttt.documents import CatchUp, Documents, Tuned, WarmStart, at_plateau
-from derived.papers.in_place_ttt.model.network import MIXERS, Memory, Size, SmallLM, moved, of_another_text
+from derived.papers.in_place_ttt.model.network import Memory, Size, SmallLM, moved, of_another_text
 from derived.papers.in_place_ttt.recall import MemoryOff, Recall, if_settled, least_factor, tenths
 from derived.papers.in_place_ttt.trained import (
     as_many_parameters,
@@ -123,15 +123,12 @@ def test_texts_that_cannot_be_are_refused(call, words):
 
 
 def test_the_published_gains():
-    """By hand: 4.4 points at 64k between 74.3 and 78.7 per cent of 1,300; 17 of 18 positive, 4.1 errors together."""
+    """By hand: 4.4 points at 64k between 74.3 and 78.7 per cent of 1,300."""
     row = gains().query("model == 'Qwen3-4B' and length == '64k'").iloc[0]
     assert row["gain"] == pytest.approx(4.4)
     assert row["error"] == pytest.approx((74.3 * 25.7 / 1300 + 78.7 * 21.3 / 1300) ** 0.5)
     assert (gains(100)["error"] / gains(400)["error"]).to_numpy() == pytest.approx(2)
     assert gains().groupby("model", sort=False).size().tolist() == [7, 5, 5, 1, 3, 3]
-    continued = gains().query("not scratch")
-    assert (len(continued), (continued["gain"] > 0).sum()) == (18, 17)
-    assert continued["gain"].sum() / (continued["error"] ** 2).sum() ** 0.5 == pytest.approx(4.14, abs=0.01)
     assert (gains().query("scratch")["gain"] > 2).all()
 
 
@@ -149,7 +146,7 @@ def model(mixer="window", memories=(), networks=2, **facts) -> SmallLM:
     return one
 
 
-@pytest.mark.parametrize("mixer", MIXERS)
+@pytest.mark.parametrize("mixer", ["window", "gla", "delta", "lact"])
 @pytest.mark.parametrize("memories", [{}, WRITES], ids=["static", "writes"])
 def test_no_logit_depends_on_a_later_token(mixer, memories):
     """`ipt-causal`."""
@@ -182,7 +179,7 @@ def test_a_window_sees_no_further():
 
 
 def test_the_controls_do_what_they_say():
-    """A memory that is not read leaves the static model; a placebo sees the other text, and of its own nothing."""
+    """A memory that is not read leaves the static model; a placebo sees the other text and none of its own."""
     one = model(memories=WRITES)
     ids = torch.randint(12, (2, 16), generator=stream(0, "ids"))
     static = model()
@@ -194,14 +191,6 @@ def test_the_controls_do_what_they_say():
     assert not torch.allclose(paired[:, 0, 4:], alone[:, 0, 4:])
     values = torch.arange(6.0).view(1, 1, 6, 1)
     assert moved(2)(values).flatten().tolist() == [4, 5, 0, 1, 2, 3]
-
-
-def test_each_network_reads_its_own_texts():
-    one = model(memories=WRITES)
-    ids = torch.randint(12, (2, 3, 16), generator=stream(0, "ids"))
-    own = one(ids)
-    for r in range(2):
-        assert torch.allclose(own[r], one(ids[r])[r])
 
 
 @pytest.mark.parametrize("kind", EXPERIMENTS)
@@ -267,15 +256,6 @@ def test_every_arm_and_rate_has_its_rows(rows):
             others = [each for each in (claim.control, *(claim.comparison or ())[1:]) if callable(each)]
             for measure in (claim.measure, *others):
                 assert math.isfinite(measure(flat[claim.experiment]).value), claim.id
-
-
-def test_the_figure_says_in_words_what_it_shows(rows):
-    """Of rows whose values are known."""
-    seen = {kind: each.assign(recorded=True, tier="cpu") for kind, each in rows.items()}
-    found = seen[MemoryOff].assign(test=0.75, off=0.25, other=0.5)
-    assert "trained with a memory 0.75; memory off as it reads 0.25; another text's memory 0.50" in (
-        recall.switched(found, 0.3).get_label()
-    )
 
 
 def switched(on: float, off: float, none: float) -> pd.DataFrame:
@@ -374,12 +354,6 @@ def test_a_number_that_a_model_lacks_at_its_end_is_not_taken_from_before():
     assert math.isnan(at_best_rate(some, "arm == 'a'", "min")["test"][2])
     with pytest.raises(ValueError, match="not finite"):
         least_difference([("arm == 'a'", "arm == 'b'")])(some)
-
-
-def test_the_better_arm_is_the_one_of_the_higher_mean_and_not_of_the_wider_interval():
-    arms, some = ["arm == 'sure'", "arm == 'unsure'"], table(sure=(0.9, 0.8), unsure=(0.8, 0.7))
-    some.loc[some["arm"] == "unsure", "test"] += 0.2 * (some["replicate"] % 2 - 0.5)
-    assert mean_of(arms, "test", highest)(some).value == pytest.approx(0.915)
 
 
 def test_recall_is_judged_once_it_has_settled():

@@ -1,7 +1,7 @@
 """Cactus: Constrained Acceptance Speculative Sampling (Hao and Mou, arXiv 2604.04987).
 
-Read ``reference.py`` first, the mechanism in plain Python; then ``model/rules.py``, ``model/sampler.py`` for a block and
-``model/generate.py`` for whole texts.
+Read ``reference.py`` first, the mechanism in plain Python; then ``model/rules.py``, ``model/sampler.py`` for a block
+and ``model/generate.py`` for whole texts.
 
 A draft p and a verifier q over three tokens. Exact speculative sampling keeps two drafts in three; Cactus with a budget
 of 1/16 nats keeps every one, and emits the draft's own distribution:

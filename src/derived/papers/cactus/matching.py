@@ -1,7 +1,7 @@
 """Rules by name and knob, and knobs that are set to accept equally often.
 
 symbol   name    meaning                                             axes
-p, q     p, q    laws of draft and verifier at a position            (pairs, V)
+p, q     p, q    distributions of draft and verifier at a position   (pairs, V)
 A        target  mean acceptance rate that a knob is set to          scalar
 """
 

@@ -59,7 +59,7 @@ class PairTime(Pair):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         pair, rows = condition["pair"], []
-        verifier, draft = (make(seed, pair, device, dtype) for make in (self.verifier, self.draft))
+        verifier, draft = (self.model(which, seed, pair, device, dtype) for which in ("verifier", "draft"))
         test, tune = self.texts(seed, pair, device)
         for shape in SHAPES:
             settings = [Setting("alone", 0.0), *self.settings(draft, verifier, tune, shape, seed, pair)]

@@ -15,7 +15,6 @@ one pair, but what another training would give only another pair can tell.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
@@ -88,25 +87,18 @@ def train(
     return training.train(loss, optimiser, steps=steps, rate=rate)
 
 
-class Drafted(NamedTuple):
-    """The drafted positions of a block that belong to its texts: those up to the first rejection, within the length."""
-
-    inside: Tensor  # (B', m)
-    p: Tensor  # (N, V), one row for each of them
-    q: Tensor  # (N, V)
-
-
-def drafted_positions(block: JudgedBlock) -> Drafted:
-    """Where the rule had to decide in a block, and between which laws."""
+def drafted_positions(block: JudgedBlock) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the rule had to decide in a block, up to the first rejection and within the length, (B', m), and between
+    which distributions, (N, V) each."""
     m = block.draft_laws.shape[1]
     inside = torch.arange(m, device=block.counts.device) < block.counts.unsqueeze(-1)
-    return Drafted(inside, block.draft_laws[inside], block.verifier_laws[:, :m][inside])
+    return inside, block.draft_laws[inside], block.verifier_laws[:, :m][inside]
 
 
 class Account:
-    """What the texts of a batch pay: TV and KL of the emitted law at each drafted position.
+    """What the texts of a batch pay: TV and KL of the emitted distribution at each drafted position.
 
-    That law is known exactly from p and q, so it is summed without sampling error.
+    That distribution is known exactly from p and q, so it is summed without sampling error.
     """
 
     def __init__(self, rule: Rule, num_texts: int, device: torch.device) -> None:
@@ -156,24 +148,16 @@ class Pair(Experiment):
     def conditions(self) -> list[dict]:
         return [{"pair": pair} for pair in range(self.pairs)]
 
-    def verifier(self, seed: int, pair: int, device, dtype) -> LanguageModel:
-        """The large model of a pair, trained."""
-        return self._model(self.depth, self.steps, seed, ("verifier", pair), device, dtype)
-
-    def draft(self, seed: int, pair: int, device, dtype) -> LanguageModel:
-        """The small model of a pair, trained."""
-        return self._model(self.draft_depth, self.draft_steps, seed, ("draft", pair), device, dtype)
-
-    def unrelated(self, seed: int, pair: int, device, dtype) -> LanguageModel:
-        """A draft that was never trained."""
-        return self._model(self.draft_depth, 0, seed, ("unrelated", pair), device, dtype)
-
-    def _model(self, depth, steps, seed, names, device, dtype) -> LanguageModel:
+    def model(self, which: str, seed: int, pair: int, device, dtype) -> LanguageModel:
+        """The "verifier" or the "draft" of a pair, trained, or a draft that was never trained, "unrelated"."""
+        steps = {"verifier": self.steps, "draft": self.draft_steps, "unrelated": 0}[which]
+        depth = self.depth if which == "verifier" else self.draft_depth
         sizes = {"width": self.width, "depth": depth, "dtype": dtype, "device": device}
-        model = LanguageModel(**sizes, generator=stream(seed, "init", *names))
+        model = LanguageModel(**sizes, generator=stream(seed, "init", which, pair))
         options = {"batch_size": self.batch_size, "length": self.length, "lr": self.lr}
         if steps:
-            generator = stream(seed, "texts", *names, device=device)  # bulk: a text for each of hundreds of thousands
+            # in bulk: a text for each of hundreds of thousands
+            generator = stream(seed, "texts", which, pair, device=device)
             train(model, Grammar(device=device), steps=steps, generator=generator, **options)
         return model.eval()
 
@@ -196,17 +180,12 @@ class Pair(Experiment):
         texts that exact speculative sampling writes after the prompts ``tune``."""
         delta, drafted = self.matched[list(SHAPES).index(shape)], []
         generator = stream(seed, "tune", pair, shape)
-        note = partial(_note_laws, drafted)
+        note = lambda block: drafted.append(drafted_positions(block)[1:])  # noqa: E731
         self.write(draft, verifier, tune, rule_of("cactus", 0.0), shape, generator, note)
         p, q = (torch.cat(rows) for rows in zip(*drafted, strict=True))
         target = acceptance_rate(p, q, rule_of("cactus", delta)).mean().item()
         matched = [Setting(rule, match(rule, p, q, target), delta) for rule in rivals]
         return [*(Setting("cactus", each) for each in self.deltas), *matched]
-
-
-def _note_laws(rows: list[tuple[Tensor, Tensor]], block: JudgedBlock) -> None:
-    _, p, q = drafted_positions(block)
-    rows.append((p, q))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,9 +201,8 @@ class TrainedPair(Pair):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         pair = condition["pair"]
-        verifier, draft, unrelated = (
-            make(seed, pair, device, dtype) for make in (self.verifier, self.draft, self.unrelated)
-        )
+        names = ("verifier", "draft", "unrelated")
+        verifier, draft, unrelated = (self.model(which, seed, pair, device, dtype) for which in names)
         test, tune = self.texts(seed, pair, device)
         tables = []
         for shape in SHAPES:
@@ -275,7 +253,7 @@ class AmendedInterpolation(TrainedPair):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         pair, shape = condition["pair"], "truncated"
-        verifier, draft = (make(seed, pair, device, dtype) for make in (self.verifier, self.draft))
+        verifier, draft = (self.model(which, seed, pair, device, dtype) for which in ("verifier", "draft"))
         test, tune = self.texts(seed, pair, device)
         settings, tables = self.settings(draft, verifier, tune, shape, seed, pair, ("interp inside",)), []
         for setting in (*settings, Setting("draft", 1.0)):

@@ -78,7 +78,7 @@ class Bigrams(trained.Trained):
 class Documents(Bigrams):
     """IPT-13, after Figure 2: the loss of a fixed last block against the context before it, beside four rivals: window
     attention alone, GLA and DeltaNet in its place, LaCT and In-Place TTT on it; and a placebo, In-Place TTT that writes
-    what another text would have written. Each arm is trained for few steps and anew for many, each time at rates a
+    what another text would have written. Each arm is trained once for few steps and once for many, each time at rates a
     factor of 1.6 around the one that a pilot preferred for it.
 
     Rows: arm, steps, rate, replicate, context, loss (nats per token), valid, test, off, floor, parameters, the mean
@@ -157,7 +157,7 @@ class CatchUp(Documents):
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Documents):
-    """IPT-13.a, g: as in ``Documents``, with draws and rates of its own: after all steps window attention, In-Place TTT
+    """IPT-13.a, g: as in ``Documents``, with other draws and rates: after all steps window attention, In-Place TTT
     and the placebo; after few In-Place TTT with its taps and without ("token"), and the rivals. Rows as there."""
 
     rates: tuple[float, ...] = (1 / 1.6, 1.0, 1.6, 2.56)
@@ -225,8 +225,7 @@ class WarmStart(Bigrams):
 
 def at_plateau(measure: Measure, *arms: str) -> Measure:
     """The measure on models that were trained for all steps, if they are flat there."""
-    flat = trained.if_flat(measure, *(f"arm == '{arm}'" for arm in arms))
-    return lambda rows: flat(chosen(rows, "steps == steps.max()"))
+    return after("max", trained.if_flat(measure, *(f"arm == '{arm}'" for arm in arms)))
 
 
 def ahead(arm: str, *rivals: str) -> Measure:
@@ -252,19 +251,14 @@ def guessed(rows: pd.DataFrame) -> Estimate:
     )
 
 
-def soon(measure: Measure) -> Measure:
-    """The measure on models that were trained for few steps."""
-    return lambda rows: measure(chosen(rows, "steps == steps.min()"))
-
-
-def all_steps(measure: Measure) -> Measure:
-    """The measure on models that were trained for all steps."""
-    return lambda rows: measure(chosen(rows, "steps == steps.max()"))
+def after(steps: str, measure: Measure) -> Measure:
+    """The measure on models that were trained for few steps, "min", or for all, "max"."""
+    return lambda rows: measure(chosen(rows, f"steps == steps.{steps}()"))
 
 
 def lost(arm: str) -> Measure:
     """What an arm loses by the switch, less half of its gain over window attention, after all steps."""
-    return all_steps(trained.lost_when_off(f"arm == '{arm}'", "arm == 'window'", "test", "min"))
+    return after("max", trained.lost_when_off(f"arm == '{arm}'", "arm == 'window'", "test", "min"))
 
 
 def refuted_by_one(rows: pd.DataFrame) -> Estimate:
@@ -300,7 +294,7 @@ CLAIMS = (
         plain="Trained from scratch, a window model with In-Place TTT predicts long documents better than without.",
         where=f"Figure 2; {SMALL}",
         source="paper",
-        control=all_steps(behind_when_off("window")),
+        control=after("max", behind_when_off("window")),
         comparison=("another text writes", at_plateau(ahead("placebo", "window"), "window", "placebo")),
         **NATS,
     ),
@@ -333,12 +327,12 @@ CLAIMS = (
         "After a tenth of the steps In-Place TTT has a lower loss on the last block of a document than GLA, DeltaNet "
         "and LaCT, of which DeltaNet alone can bind neighbours, by a short convolution: it learns sooner.",
         Tuned,
-        soon(ahead("ttt", *RIVALS)),
+        after("min", ahead("ttt", *RIVALS)),
         "loss of a rival less that of In-Place TTT after few steps; "
         + trained.PAIRED.format("the lowest of three rivals"),
         at_least(0),
-        control=soon(behind_when_off(*RIVALS)),
-        comparison=("without its look ahead", soon(ahead("token", *RIVALS))),
+        control=after("min", behind_when_off(*RIVALS)),
+        comparison=("without its look ahead", after("min", ahead("token", *RIVALS))),
         **NATS,
     ),
     statistic(

@@ -25,7 +25,6 @@ from derived.lab.rng import stream
 
 from .model.theory import share_written
 
-BF16 = 8  # significant bits
 LAST = ("mlp.down_proj", "output.dense")  # what decoders and BERT call the last matrix of an MLP
 
 
@@ -87,7 +86,7 @@ class TrainedKeys(Experiment):
         write = torch.randn(kept.shape, generator=draw, dtype=torch.float64)
         after = ((kept.double() + size * write).bfloat16() for size in (rms, 1e4 * rms))
         changed = ((one != kept).double().mean().item() for one in after)
-        return std, *changed, share_written(std, rms, BF16), 1 - kept.numel() / weight.numel()
+        return std, *changed, share_written(std, rms), 1 - kept.numel() / weight.numel()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn.functional import normalize
 
-from derived.lab.plot import BLUE, INK, RED, THEORY, beside
+from derived.lab.plot import BLUE, INK, RED, THEORY, beside, panel_label
 from derived.lab.rng import stream
 
-from .model.theory import capacity_of_few, logit_noise
+from .model.theory import capacity_of_few
 
 
 def piled_up(N: int, d: int, h: int, cosine: float, share: float, seed: int, draws: int = 200) -> tuple[float, float]:
@@ -35,8 +35,8 @@ def three_curves(cosine: float, seed: int, share: float = 0.05, width: int = 64,
     lines = (
         ("signal of the pair", 1 + 0 * counts, (), INK),
         ("bias of the keys' mean", cosine * share * counts, bias, RED),
+        ("noise", counts**0.5 / width, noise, BLUE),
     )
-    lines += (("noise", np.array([logit_noise(1, width, width)]) * counts**0.5, noise, BLUE),)
     for name, values, measured, color in lines:
         ax.plot(counts, values, **(THEORY | {"color": color}))
         ax.plot(points[: len(measured)], measured, "o", color=color, markerfacecolor="none", markersize=5)
@@ -47,6 +47,7 @@ def three_curves(cosine: float, seed: int, share: float = 0.05, width: int = 64,
     beside(ax, half, 1, f"{half:.0f} pairs: noise alone\nloses half of the answers", BLUE, (0, -40), fontsize=8)
     ax.set(xscale="log", yscale="log", ylim=(0.02, 60), xlim=(4, 20_000), xlabel="other pairs in the memory $N$")
     ax.set_ylabel("size on a logit")
+    panel_label(ax, "The bias reaches the signal long before the noise does")
     figure.set_label(
         f"Size on a logit against the number of other pairs, d = h = {width}. The bias of a token that is {share:.0%} "
         f"of what was written reaches the signal at {met:.0f} pairs; noise loses half of {tokens} tokens at {half:.0f}."

@@ -115,7 +115,7 @@ class Recall(trained.Trained):
         return rows(index, columns | {"parameters": model.parameters_each})
 
     def judge(self, model: SmallLM, seed: int, device, change=None) -> dict[str, Tensor]:
-        """Recall (R,) of the texts that choose the rate, of those that judge, and of these with chunks mixed up."""
+        """Recall (R,) of the texts that choose the rate, of the test texts, and of these with chunks mixed up."""
         read = {"valid": ("valid", change), "test": ("test", change), "shuffled": ("test", moved(self.chunk))}
         return {name: self.share(model, seed, device, *each) for name, each in read.items()}
 
@@ -259,15 +259,15 @@ def switched(rows: pd.DataFrame, chance: float) -> Figure:
     both, recorded, words = best.loc["both"], bool(rows["recorded"].iloc[0]), []
     bars = {"trained with\na memory": (both["test"], BLUE), "memory off\nas it reads": (both["off"], RED)}
     bars |= {"another text's\nmemory": (both["other"], RED), "never had\na memory": (best.loc["none"]["test"], MUTED)}
-    figure, ax = plt.subplots(figsize=(6.4, 3.0))
+    figure, ax = plt.subplots(figsize=(5.2, 2.8))
     for x, (label, (values, color)) in enumerate(bars.items()):
-        mean = trained.single_models(ax, x, values, color, recorded)
-        beside(ax, x, mean, f"{mean:.2f}", color, (10, 0))
+        ax.bar(x, mean := trained.single_models(ax, x, values, color, recorded), 0.6, color=color, alpha=0.35, zorder=1)
+        beside(ax, x, mean, f"{mean:.2f}", color, (0, 11), ha="center")
         words.append(f"{' '.join(label.split())} {mean:.2f}")
     ax.axhline(chance, **DASHED)
-    beside(ax, 3.6, chance, "best without\na single pair", MUTED, (0, 14), ha="right", fontsize=8)
-    ax.set(xlim=(-0.5, 3.6), ylim=(-0.05, 1.08), ylabel="right answers", xticks=range(4))
-    ax.set_xticklabels(list(bars))
-    panel_label(ax, "switched off as it reads, the memory's answers are gone")
+    beside(ax, 3.6, chance, "always the commonest value", MUTED, (0, 8), ha="right", fontsize=9)
+    ax.set(xlim=(-0.5, 3.6), ylim=(0, 1.18), ylabel="right answers", xticks=range(4))
+    ax.set_xticklabels(list(bars), fontsize=9)
+    panel_label(ax, "Switch the memory off, and its answers are gone")
     figure.set_label(f"Share of right answers, means over trained models: {'; '.join(words)}. Dashed: {chance:.2f}.")
     return figure

@@ -1,7 +1,7 @@
 """What the trained topics share: R small models side by side, the rate that validation chooses, measures by model.
 
 symbol   name       meaning                                                                             axes
-R        networks   independently initialised models, each with texts of its own; a replicate is one    leading axis
+R        networks   independently initialised models, each with separate texts; a replicate is one    leading axis
 
 All arms read the same texts at every rate, from the same initial weights, with as many parameters as the largest arm.
 ``valid`` chooses the rate of an arm, ``test`` is judged, and two arms are compared model by model.
@@ -80,12 +80,11 @@ def fit(model: nn.Module, loss: Callable[[int], Tensor], *, steps: int, rate: fl
     Nothing is clipped, since a norm over all models would let them interact.
     """
     optimiser = training.adamw(model, betas=(0.9, 0.98), weight_decay=0.01)
-    return training.train(loss, optimiser, steps=steps, rate=lambda step: schedule(step, steps, rate))
 
+    def at(step: int) -> float:
+        return rate * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
-def schedule(step: int, steps: int, rate: float) -> float:
-    """The learning rate at a step."""
-    return rate * min(1.0, 10 * (step + 1) / steps) * 0.5 * (1 + math.cos(math.pi * step / steps))
+    return training.train(loss, optimiser, steps=steps, rate=at)
 
 
 def ends_of(losses: Tensor) -> dict[str, Tensor]:

@@ -1,1 +1,1 @@
-"""Random pairs of laws, a language whose faults can be found, and small models of it."""
+"""Random pairs of distributions, a language whose faults can be found, and small models of it."""

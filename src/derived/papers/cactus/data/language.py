@@ -2,9 +2,9 @@
 
     ((7+3)0*(4-9)5)0;(2*(6+6)2)4;
 
-The grammar is a pushdown automaton with an exact law of the next token, so the same code writes texts, finds the first
-fault of a given one, and gives the true law at every position. A value after a bracket is determined by tokens that may
-stand far back; a digit or an operation is free, with a law that leans on the left operand.
+The grammar is a pushdown automaton with an exact distribution of the next token, so the same code writes texts, finds
+the first fault of a given one, and gives the true distribution at every position. A value after a bracket is determined
+by tokens that may stand far back; a digit or an operation is free, with a distribution that leans on the left operand.
 
 symbol   name      meaning                                                                     axes
 -        level     number of open brackets                                                     (B,)
@@ -56,7 +56,7 @@ class Grammar:
         return State(zero[:, 0], zero[:, 0] + OPERAND, zero, zero, zero, zero)
 
     def law(self, state: State) -> Float[Tensor, "B 17"]:
-        """The law of the next token, float64."""
+        """The distribution of the next token, float64."""
         batch = torch.arange(len(state.level), device=self.device)
         level, phase = state.level, state.phase
         law = torch.zeros(len(level), len(TOKENS), dtype=torch.float64, device=self.device)
@@ -102,7 +102,7 @@ class Grammar:
         return State(opened, phase, side, left, right, operation)
 
     def sample(self, batch: int, length: int, generator: torch.Generator) -> Int[Tensor, "B length"]:
-        """``batch`` texts of ``length`` tokens, ``^`` included, drawn from the law of the grammar."""
+        """``batch`` texts of ``length`` tokens, ``^`` included, drawn from the distribution of the grammar."""
         state, tokens = self.start(batch), [torch.full((batch,), BEGIN, device=self.device)]
         for _ in range(length - 1):
             drawn = torch.multinomial(self.law(state).to(generator.device), 1, generator=generator).squeeze(dim=-1)

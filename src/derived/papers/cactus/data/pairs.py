@@ -1,7 +1,7 @@
-"""Random pairs of laws.
+"""Random pairs of distributions.
 
 symbol   name    meaning                                             axes
-p, q     p, q    laws of draft and verifier at a position            (pairs, V)
+p, q     p, q    distributions of draft and verifier at a position   (pairs, V)
 """
 
 import torch
@@ -13,7 +13,7 @@ KINDS = ("noised", "independent")
 
 
 def dirichlet(concentration: Float[Tensor, "pairs"], V: int, generator: torch.Generator) -> Float[Tensor, "pairs V"]:
-    """Symmetric Dirichlet laws, one per concentration: normalised gamma variables, by the inverse of their law."""
+    """Symmetric Dirichlet distributions, one per concentration: normalised gamma variables, by inversion."""
     u = torch.rand(len(concentration), V, generator=generator, dtype=torch.float64)
     gamma = torch.from_numpy(special.gammaincinv(concentration.unsqueeze(-1).numpy(), u.numpy()))
     return gamma / gamma.sum(dim=-1, keepdim=True)
@@ -23,7 +23,7 @@ def random_pairs(pairs: int, V: int, kind: str, generator: torch.Generator) -> t
     """(p, q): q Dirichlet with log-uniform concentration in [0.1, 10]; p tempered and noised from it, or unrelated.
 
     "noised": p proportional to q^beta e^{noise}, beta uniform in [0.6, 1.4], noise N(0, 0.5^2). "independent": p is
-    another draw of the same Dirichlet law.
+    another draw of the same Dirichlet distribution.
     """
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r} is unknown: give one of {', '.join(KINDS)}")

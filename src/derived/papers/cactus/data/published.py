@@ -17,7 +17,7 @@ from ..model.theory import expected_accepted
 
 ITEMS = {"GPQA": 198, "GSM8K": 1300}  # questions, of GSM8K about so many
 # method: GSM8K score and kept, GPQA score and kept; Qwen3, verifier 14B and draft 0.6B [digest]
-TOLD = {
+QUOTED = {
     "verifier alone": (91.71, math.nan, 40.07, math.nan),
     "exact sampling": (91.89, 5.11, 40.91, 3.84),
     "typical acceptance": (92.87, 6.78, 40.40, 6.41),
@@ -26,14 +26,14 @@ TOLD = {
 }
 
 
-def told() -> pd.DataFrame:
+def quoted() -> pd.DataFrame:
     """Scores and drafts kept, one row a method.
 
-    >>> told().loc["Cactus, 1", "GPQA kept"]
+    >>> quoted().loc["Cactus, 1", "GPQA kept"]
     np.float64(6.74)
     """
     columns = ["GSM8K score", "GSM8K kept", "GPQA score", "GPQA kept"]
-    return pd.DataFrame.from_dict(TOLD, orient="index", columns=columns).rename_axis("method")
+    return pd.DataFrame.from_dict(QUOTED, orient="index", columns=columns).rename_axis("method")
 
 
 def share_kept(kept: float, m: int = 20) -> float:

@@ -1,7 +1,7 @@
 """A small language model with the call signature of one of ``transformers``, so that the same loop writes with both.
 
 symbol   name              meaning                                                axes
--        input_ids         tokens to be read, after those that the cache holds    (B, t)
+-        input_ids         tokens to be read, after the ones in the cache         (B, t)
 -        logits            of the next token after each of them                   (B, t, V)
 W        columns           tokens read so far, padding included                   scalar
 -        keys, values      of one layer                                           (B, heads, W, size)

@@ -32,7 +32,7 @@ def realign(
 
 
 def text_config(model: Any) -> Any:
-    """The settings of a model's language part; a model that reads pictures, too, keeps them in a part of its own."""
+    """The settings of a model's language part; a model that reads pictures, too, keeps them in a separate part."""
     part = getattr(model.config, "get_text_config", None)
     return part() if part else model.config
 

@@ -1,16 +1,16 @@
 """f-divergences and the constrained problem: the largest h_n that a budget around q allows.
 
 symbol       name          meaning                                                    axes
-q            q             verifier's law at a position                               (..., V)
-h            h             any law                                                    (..., V)
+q            q             verifier's distribution at a position                      (..., V)
+h            h             any distribution                                           (..., V)
 n            n             drafted token                                              (...)
 q_n          q_n           verifier's probability of the drafted token                (...)
 D_f(h||q)    divergence    sum_i q_i f(h_i / q_i), f convex, f(1) = 0                 (...)
 phi(gamma)   binary_divergence   D_f between (gamma, 1 - gamma) and (q_n, 1 - q_n)    (...)
 gamma        gamma         the target's probability of the drafted token              (...)
 
-Every f is written with f'(1) = 0: adding c (t - 1) to f changes no divergence between laws, and makes each term
-nonnegative. Where q_i = 0 < h_i the term is h_i f'(infinity).
+Every f is written with f'(1) = 0: adding c (t - 1) to f changes no divergence between distributions, and makes each
+term nonnegative. Where q_i = 0 < h_i the term is h_i f'(infinity).
 """
 
 from collections.abc import Callable
@@ -122,8 +122,8 @@ class _Searched(torch.autograd.Function):
     @staticmethod
     def backward(ctx, _: Tensor) -> None:
         raise RuntimeError(
-            "a root that is found by halving cannot be differentiated; take a divergence with a closed form (chi2, tv, "
-            "hellinger), or differences"
+            "a root that is found by halving cannot be differentiated; take a divergence with a closed form (chi2, tv), "
+            "or differences"
         )
 
 
@@ -141,10 +141,9 @@ def _by_halving(q_n: Tensor, budget: Tensor, name: Name) -> Tensor:
 def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = "kl") -> Tensor:
     """gamma* = max {h_n : D_f(h || q) <= budget}, for any f-divergence, in [q_n, 1].
 
-    The cheapest law with h_n = gamma is the proportional one (Jensen), so gamma* is the right end of
-    {phi <= budget}. In closed form for chi2, q_n + sqrt(budget q_n (1 - q_n)); for tv, q_n + budget; for hellinger,
-    sin^2(asin sqrt q_n + arccos(1 - budget)); each capped at 1. Otherwise the root of phi by halving, and a
-    RuntimeError where that is differentiated.
+    The cheapest distribution with h_n = gamma is the proportional one (Jensen), so gamma* is the right end of
+    {phi <= budget}. In closed form for chi2, q_n + sqrt(budget q_n (1 - q_n)), and for tv, q_n + budget, each capped at
+    1. Otherwise the root of phi by halving, and a RuntimeError where that is differentiated.
 
     At q_n = 0 it is 0 exactly if f'(infinity) is infinite (kl, chi2). For hellinger, js and tv a
     budget buys tokens that the verifier excludes.
@@ -162,9 +161,6 @@ def gamma_constrained(q_n: Tensor | float, budget: Tensor | float, name: Name = 
         return (q_n + (budget * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
     if name == "tv":
         return (q_n + budget).clamp(max=1.0)
-    if name == "hellinger":  # phi = 1 - cos(asin sqrt gamma - asin sqrt q_n)
-        angle = q_n.sqrt().asin() + (1 - budget).clamp(min=-1.0).acos()
-        return torch.where(angle < torch.pi / 2, angle.clamp(max=torch.pi / 2).sin().square(), 1.0).clamp(min=q_n)
     return _by_halving(q_n, budget, name)
 
 

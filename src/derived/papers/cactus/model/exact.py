@@ -1,8 +1,8 @@
-"""Exact laws by enumeration: what a rule emits at one position, and what a text of blocks is distributed as.
+"""Exact distributions by enumeration: what a rule emits at one position, and what a text of blocks is distributed as.
 
 symbol     name            meaning                                                       axes
-p, q       p, q            draft's and verifier's law                                    (..., V)
-h_alg      output_law      law of the token emitted at a drafted position                (..., V)
+p, q       p, q            draft's and verifier's distribution                           (..., V)
+h_alg      output_law      distribution of the token emitted at a drafted position       (..., V)
 A          acceptance_rate sum_n min(p_n, gamma_n)                                       (...)
 m, T       m, num_tokens   drafted tokens per block, tokens of the text                  scalar
 x          prefix          the tokens so far                                             (N, t)
@@ -21,9 +21,9 @@ from derived.lab.checks import check_count
 
 from .divergences import divergence
 from .laws import as_float64, check_laws, check_pair
-from .rules import Raised, Rule
+from .rules import Rule
 
-Laws = Callable[[Tensor], Tensor]  # prefixes (N, t) of token numbers -> next-token laws (N, V)
+Laws = Callable[[Tensor], Tensor]  # prefixes (N, t) of token numbers -> next-token distributions (N, V)
 
 
 class Emission(NamedTuple):
@@ -33,16 +33,21 @@ class Emission(NamedTuple):
     rejected: Tensor  # it replaced a rejected draft
 
 
+def _judged(p: Tensor, q: Tensor, rule: Rule) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+    """Both distributions in float64, the raised probability of each token that may be drafted, the rule's summaries."""
+    check_pair(p, q)
+    p, q = as_float64(p), as_float64(q)
+    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
+    return p, q, rule.gamma(p, q, *summaries), summaries
+
+
 def emission(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Emission:
     """min(p_y, gamma_y) and sum_n (p_n - gamma_n)_+ r^(n)_y / Z_n, with r^(n) the rule's recovery weights.
 
     Where rounding leaves no recovery weight at all the draft is emitted, as the sampler does.
-    Shapes: p, q (..., V). Raises ValueError for rows that are no laws. [ours]
+    Shapes: p, q (..., V). Raises ValueError for rows that are no distributions. [ours]
     """
-    check_pair(p, q)
-    p, q = as_float64(p), as_float64(q)
-    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
-    gamma = rule.gamma(p, q, *summaries)
+    p, q, gamma, summaries = _judged(p, q, rule)
     # A draft n is kept with min(p_n, gamma_n) in all, and rejected with (p_n - gamma_n)_+.
     accepted, lost = torch.minimum(p, gamma), (p - gamma).clamp(min=0.0)
     scale = rule.scale(q, gamma, *summaries)
@@ -57,9 +62,9 @@ def emission(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: R
 
 
 def output_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Float[Tensor, "*batch V"]:
-    """h_alg, the law of the token emitted at a drafted position: kept drafts and replaced ones together.
+    """h_alg, the distribution of the token emitted at a drafted position: kept drafts and replaced ones together.
 
-    Shapes: p, q (..., V), returns (..., V), float64. Raises ValueError for rows that are no laws. [ours]
+    Shapes: p, q (..., V), returns (..., V), float64. Raises ValueError for rows that are no distributions. [ours]
 
     >>> from derived.papers.cactus import Cactus
     >>> output_law(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3), Cactus(1 / 16))
@@ -71,31 +76,15 @@ def output_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule:
 def acceptance_rate(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Rule) -> Float[Tensor, "*batch"]:
     """A = sum_n min(p_n, gamma_n), the probability that a draft is kept.
 
-    Shapes: p, q (..., V), returns (...), float64. Raises ValueError for rows that are no laws. [prior]
+    Shapes: p, q (..., V), returns (...), float64. Raises ValueError for rows that are no distributions. [prior]
 
     >>> from derived.papers.cactus import Cactus, SpS
     >>> p, q = torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3)
     >>> [round(acceptance_rate(p, q, rule).item(), 6) for rule in (SpS(), Cactus(1 / 16))]
     [0.666667, 1.0]
     """
-    check_pair(p, q)
-    p, q = as_float64(p), as_float64(q)
-    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
-    return torch.minimum(p, rule.gamma(p, q, *summaries)).sum(dim=-1)
-
-
-def mixture_of_targets(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], rule: Raised) -> Tensor:
-    """sum_n p_n h^(n): the law that would be emitted if a draft n were replaced by a draw from h^(n). It is not h_alg.
-
-    By convexity it keeps the budget, KL <= ln(1 + 2 delta). Shapes: p, q (..., V), returns (..., V). [ours]
-    """
-    check_pair(p, q)
-    p, q = as_float64(p), as_float64(q)
-    summaries = [summary.unsqueeze(-1) for summary in rule.summaries(p, q)]
-    gamma = rule.gamma(p, q, *summaries)
-    share = p * rule.scale(q, gamma, *summaries)
-    alone = torch.where(q < 1, p * gamma, p * q)  # q_n = 1: h^(n) = q
-    return (share.sum(dim=-1, keepdim=True) - share) * q + alone
+    p, _, gamma, _ = _judged(p, q, rule)
+    return torch.minimum(p, gamma).sum(dim=-1)
 
 
 class Course(NamedTuple):
@@ -166,7 +155,7 @@ def _as_dict(prefixes: Tensor, weight: Tensor) -> dict[tuple[int, ...], float]:
 
 
 def markov_laws(start: Float[Tensor, "V"], matrix: Float[Tensor, "V V"]) -> Laws:
-    """The next-token laws of a Markov chain: ``start`` for the empty prefix, then the row of the last token. [prior]"""
+    """The next-token distributions of a Markov chain: ``start`` for the empty prefix, then one a token. [prior]"""
     check_laws("start", start)
     check_laws("matrix", matrix)
 

@@ -90,7 +90,7 @@ def next_laws(
 
 
 class Reader:
-    """One model that reads right-aligned texts and gives next-token laws; with its cache, or without."""
+    """One model that reads right-aligned texts and gives next-token distributions; with its cache, or without."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Reader:
         self.num_places = getattr(text_config(model), "max_position_embeddings", None)
 
     def laws(self, tokens: Int[Tensor, "B W"], length: Int[Tensor, "B"], num_laws: int) -> Float[Tensor, "B n V"]:
-        """The next-token laws after the last ``num_laws`` columns."""
+        """The next-token distributions after the last ``num_laws`` columns."""
         arguments = {"input_ids": tokens[:, self.num_read :], "use_cache": self.use_cache}
         width = tokens.shape[1]
         if int(length.min()) < width:  # some text starts later: hide the padding, count places from its start
@@ -136,7 +136,7 @@ class Reader:
 def _draft_block(
     reader: Reader, tokens: Tensor, length: Tensor, m: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """m drafts appended to the texts, and the laws (B', m, V) that they were drawn from."""
+    """m drafts appended to the texts, and the distributions (B', m, V) that they were drawn from."""
     u = uniform((m, len(tokens)), generator, tokens.device)
     laws = []
     for i in range(m):
@@ -166,24 +166,25 @@ def speculative_generate(
 ) -> Generation:
     """Texts of up to ``max_new_tokens`` new tokens, drafted by one model and judged by the other with ``rule``.
 
-    With ``SpS()`` the texts have the verifier's own law at this temperature, top_k and top_p, whatever the draft. With
-    another rule they have the law that ``exact.sequence_law`` enumerates: each drafted position has the law h_alg, each
-    position after m kept drafts the verifier's. The first tokens have the same law for every ``max_new_tokens``.
+    With ``SpS()`` the texts have the verifier's own distribution at this temperature, top_k and top_p, whatever the
+    draft. With another rule they have the distribution that ``exact.sequence_law`` enumerates: each drafted position
+    has the distribution h_alg, each position after m kept drafts the verifier's. The first tokens have the same
+    distribution for every ``max_new_tokens``.
 
     ``prompts``: (B, T), B lists of different lengths, or what a tokenizer returns, with its ``attention_mask``: tokens
     where that is 0 are padding, on either side, and are left out. ``temperature``, ``top_k``, ``top_p``: by default
     those with which ``verifier.generate`` samples, if its ``generation_config`` says ``do_sample``, the 50 most likely
-    tokens where that has no ``top_k``; else 1 and no cut; both models are cut alike. ``stop_ids``: by default the verifier's ``generation_config.eos_token_id``;
-    give () to write on after it. A text ends with its first stop token, which it keeps. ``on_block`` is called
-    after each block with all that was decided in it, its new tokens among them. No more is drafted than the longest rest of a
-    text, so the last blocks of a batch may be shorter than m.
+    tokens where that has no ``top_k``; else 1 and no cut; both models are cut alike. ``stop_ids``: by default the
+    verifier's ``generation_config.eos_token_id``; give () to write on after it. A text ends with its first stop token,
+    which it keeps. ``on_block`` is called after each block with all that was decided in it, its new tokens among them.
+    No more is drafted than the longest rest of a text, so the last blocks of a batch may be shorter than m.
 
-    Greedy decoding, temperature 0, makes both laws one-hot; every rule but ``Interp`` then is exact
+    Greedy decoding, temperature 0, makes both distributions one-hot; every rule but ``Interp`` then is exact
     speculative sampling and its knob does nothing (O9), which a warning says.
 
     Raises ValueError for an empty prompt or batch, strings, padding that no mask hides, m = 0, different vocabularies,
     token numbers outside them, a model in training mode, texts beyond a model's last position, a
-    ``generation_config`` that changes the law in another way, such as a ``repetition_penalty``, and a cache
+    ``generation_config`` that changes the distribution in another way, such as a ``repetition_penalty``, and a cache
     that cannot be rolled back, such as one of a sliding window. [repo; batch ours]
 
     >>> from derived.lab.rng import stream
@@ -253,7 +254,7 @@ def generate_alone(
     top_p: float | None = None,
     on_token: Callable[[Tensor], None] | None = None,
 ) -> Int[Tensor, "B new"]:
-    """Plain decoding: one pass of the verifier and one draw of its own law per token, prompts of one length.
+    """Plain decoding: one pass of the verifier and one draw from its distribution per token, prompts of one length.
 
     ``on_token`` is called with each new token (B,). Raises ValueError for settings out of range. [prior]
     """
@@ -306,7 +307,7 @@ UNHEEDED = {
 
 
 def _check_heeded(verifier: Any) -> None:
-    """Raise ValueError where the verifier's own ``generate`` would write by another law, or end by another rule."""
+    """Raise ValueError where the verifier's ``generate`` would draw from another distribution or end otherwise."""
     config = getattr(verifier, "generation_config", None)
     for name, neutral in UNHEEDED.items():
         value = getattr(config, name, None)

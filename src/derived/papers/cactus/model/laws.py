@@ -1,7 +1,7 @@
-"""Rows that are laws: each error says what was given, why it is wrong and what would be right.
+"""Rows that are distributions: each error says what was given, why it is wrong and what would be right.
 
 name    meaning                                   axes
-rows    probability laws along the last axis      (..., V)
+rows    distributions along the last axis      (..., V)
 """
 
 import math
@@ -44,7 +44,7 @@ def sum_tolerance(dtype: torch.dtype, num_tokens: int) -> float:
 
 
 def check_laws(name: str, rows: Tensor, where: str = "") -> None:
-    """Raise ValueError unless every row along the last axis is a probability law up to the rounding of its dtype."""
+    """Raise ValueError unless every row along the last axis is a distribution up to the rounding of its dtype."""
     if not isinstance(rows, Tensor) or not rows.is_floating_point() or rows.ndim < 1 or 0 in rows.shape:
         given = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
         raise ValueError(f"{name} is {given}; give a floating-point tensor (..., V) with at least one row")
@@ -71,7 +71,7 @@ def check_same_vocabulary(name: str, num_tokens: int, other_name: str, other_num
 
 
 def check_pair(p: Tensor, q: Tensor) -> None:
-    """Raise ValueError unless p and q are laws on one vocabulary."""
+    """Raise ValueError unless p and q are distributions on one vocabulary."""
     check_laws("p", p)
     check_laws("q", q)
     check_same_vocabulary("p", p.shape[-1], "q", q.shape[-1])

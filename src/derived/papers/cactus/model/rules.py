@@ -1,14 +1,14 @@
 """The rules of acceptance: one frozen object each, with everything that the sampler and the exact tools need.
 
 symbol     name       meaning                                                                axes
-p, q       p, q       draft's and verifier's law                                             (..., V)
+p, q       p, q       draft's and verifier's distribution                                    (..., V)
 p_n, q_n   p_n, q_n   their values at the drafted token                                      (...)
 gamma      gamma      a draft is kept with probability min(1, gamma / p_n)                   (...)
 -          summaries  what a rule reads from whole rows, one number per position each        (...)
 s          scale      after a rejection the token is drawn from (s q - p)_+, normalised      (...)
 
 A rule that reads no rows judges a draft by two numbers. For Cactus, h^(n)_i = s q_i off n and h^(n)_n = gamma < p_n
-when n is rejected, so (h^(n) - p)_+ is (s q - p)_+ everywhere; for a fixed law clip(p, b q, a q) it is (b q - p)_+.
+when n is rejected, so (h^(n) - p)_+ is (s q - p)_+ everywhere; for the fixed clip(p, b q, a q) it is (b q - p)_+.
 """
 
 from abc import ABC, abstractmethod
@@ -20,15 +20,8 @@ from torch import Tensor
 
 from derived.lab.checks import check_at_least, check_count, check_within
 
-from .laws import as_float64, check_share
-from .theory import (
-    delta_calibrated,
-    gamma_cactus,
-    gamma_interp,
-    gamma_lenience,
-    mentored_band,
-    typical_threshold,
-)
+from .laws import as_float64, as_probability, check_share
+from .theory import delta_calibrated, gamma_cactus, mentored_band
 
 Summaries = tuple[Tensor, ...]
 
@@ -44,7 +37,7 @@ class Rule(ABC):
     inert_when_greedy: ClassVar[bool] = True
     #: ``summaries`` looks at whole rows; otherwise a draft is judged by two numbers.
     reads_rows: ClassVar[bool] = False
-    #: The recovery law depends on the drafted token.
+    #: The recovery distribution depends on the drafted token.
     per_draft: ClassVar[bool] = False
 
     def summaries(self, p: Tensor, q: Tensor) -> Summaries:
@@ -56,7 +49,7 @@ class Rule(ABC):
         """The target's probability of the drafted token, float64; broadcasts."""
 
     def scale(self, q_n: Tensor | float, gamma: Tensor, *summaries: Tensor) -> Tensor:
-        """The factor s of the recovery law (s q - p)_+; broadcasts."""
+        """The factor s of the recovery distribution (s q - p)_+; broadcasts."""
         return torch.ones_like(gamma)
 
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:
@@ -66,7 +59,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class SpS(Rule):
-    """Exact speculative sampling: keep with min(1, q_n / p_n), else draw from (q - p)_+. The emitted law is q.
+    """Exact speculative sampling: keep with min(1, q_n / p_n), else draw from (q - p)_+. The emitted distribution is q.
 
     [prior: Leviathan et al. 2023; Chen et al. 2023]
 
@@ -115,8 +108,8 @@ class Cactus(Raised):
 class Calibrated(Raised):
     """Cactus whose delta is chosen at each position so that TV(h_alg, q) = epsilon, or all that Cactus can spend.
 
-    epsilon is a promise about the law that is emitted. It reads both rows of every position. Raises ValueError for an
-    epsilon outside [0, 1]. [ours]
+    epsilon is a promise about the distribution that is emitted. It reads both rows of every position. Raises ValueError
+    for an epsilon outside [0, 1]. [ours]
 
     >>> p, q = torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3)
     >>> Calibrated(0.1).summaries(p, q)  # the delta of the position
@@ -154,7 +147,7 @@ class Lenience(Rule):
         check_share("ell", self.ell)
 
     def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
-        return gamma_lenience(q_n, self.ell)
+        return as_probability("q_n", q_n) / self.ell
 
 
 @dataclass(frozen=True)
@@ -179,13 +172,13 @@ class Interp(Rule):
         check_within("alpha", self.alpha, 0, 1)
 
     def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
-        gamma = gamma_interp(p_n, q_n, self.alpha)
+        gamma = self.alpha * as_probability("p_n", p_n) + (1 - self.alpha) * as_probability("q_n", q_n)
         return torch.where(as_float64(q_n) > 0, gamma, 0.0) if self.inside else gamma
 
 
 @dataclass(frozen=True)
 class Mentored(Rule):
-    """Exact speculative sampling from the KL-optimal law clip(p, b q, a q) at KL = budget. [prior: Tran-Thien 2023]
+    """Exact speculative sampling from the KL-optimal clip(p, b q, a q) at KL = budget. [prior: Tran-Thien 2023]
 
     The budget is in nats. It reads both rows of every position, sorts them and searches for the band. Raises ValueError
     for a budget that is negative or not finite.
@@ -204,8 +197,7 @@ class Mentored(Rule):
         check_at_least("budget", self.budget, 0)
 
     def summaries(self, p: Tensor, q: Tensor) -> Summaries:
-        band = mentored_band(p, q, self.budget)
-        return band.a, band.b
+        return mentored_band(p, q, self.budget)
 
     def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         a, b = summaries
@@ -220,8 +212,8 @@ class Mentored(Rule):
 class Typical(Rule):
     """Typical acceptance: keep iff q_n > min(epsilon, alpha e^{-H(q)}), else emit argmax q. [prior: Medusa, vLLM]
 
-    It reads the verifier's row of every position. The emitted law need not lie between p and q. Raises ValueError for
-    knobs outside (0, 1], and for both at 1, where nothing would be kept.
+    It reads the verifier's row of every position. The emitted distribution need not lie between p and q. Raises
+    ValueError for knobs outside (0, 1], and for both at 1, where nothing would be kept.
 
     >>> Typical(0.3, 0.9).summaries(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.8, 0.1, 0.1]))  # its threshold
     (tensor(0.3000, dtype=torch.float64),)
@@ -239,7 +231,8 @@ class Typical(Rule):
             raise ValueError("epsilon = alpha = 1 rejects every draft; give one of them below 1")
 
     def summaries(self, p: Tensor, q: Tensor) -> Summaries:
-        return (as_float64(typical_threshold(q, self.epsilon, self.alpha)),)
+        nats = torch.special.entr(q).sum(dim=-1)
+        return (as_float64((self.alpha * torch.exp(-nats)).clamp(max=self.epsilon)),)
 
     def gamma(self, p_n: Tensor | float, q_n: Tensor | float, *summaries: Tensor) -> Tensor:
         return (as_float64(q_n) > summaries[0]).to(torch.float64)

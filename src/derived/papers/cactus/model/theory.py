@@ -1,13 +1,13 @@
 """Closed forms: what each rule targets, what its budget is worth, and how fast blocks are.
 
 symbol       name            meaning                                                      axes
-p, q         p, q            draft's and verifier's law at a position                     (..., V)
+p, q         p, q            draft's and verifier's distribution at a position            (..., V)
 n            n               drafted token                                                (...)
 delta        delta           budget of Cactus, 0 = exact                                  scalar or (...)
 gamma_n      gamma_*         the target's probability of the drafted token                (...)
-a, b         a, b            band of the KL-optimal law, b q <= h <= a q                  (...)
+a, b         a, b            band of the KL-optimal distribution, b q <= h <= a q         (...)
 V_+          num_overdrafted number of tokens with p > q                                  (...)
-epsilon      epsilon         total variation that the emitted law may spend               scalar
+epsilon      epsilon         total variation that the emitted distribution may spend      scalar
 alpha        alpha           acceptance probability, or a rule's own knob                 scalar
 m            m               drafted tokens per block                                     scalar
 
@@ -15,7 +15,6 @@ Everything is torch, float64; scalars may be given as numbers.
 """
 
 import math
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -24,7 +23,7 @@ from torch import Tensor
 from derived.lab.checks import check_at_least, check_count, check_positive, check_within
 
 from .divergences import bisected, divergence, searched
-from .laws import as_float64, as_probability, check_pair, check_share
+from .laws import as_float64, as_probability, check_pair
 
 
 def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
@@ -40,27 +39,6 @@ def gamma_cactus(q_n: Tensor | float, delta: Tensor | float) -> Tensor:
     check_at_least("delta", delta, 0)
     q_n = as_probability("q_n", q_n)
     return (q_n + (2 * delta * q_n * (1 - q_n)).clamp(min=0.0).sqrt()).clamp(max=1.0)
-
-
-def gamma_lenience(q_n: Tensor | float, ell: float) -> Tensor:
-    """q_n / ell, so that a draft is kept with probability min(1, q_n / (ell p_n)). [prior: Leviathan et al. 2023]"""
-    check_share("ell", ell)
-    return as_probability("q_n", q_n) / ell
-
-
-def gamma_interp(p_n: Tensor | float, q_n: Tensor | float, alpha: float) -> Tensor:
-    """alpha p_n + (1 - alpha) q_n. [repo]"""
-    check_within("alpha", alpha, 0, 1)
-    return alpha * as_probability("p_n", p_n) + (1 - alpha) * as_probability("q_n", q_n)
-
-
-def typical_threshold(q: Float[Tensor, "*batch V"], epsilon: float, alpha: float) -> Float[Tensor, "*batch"]:
-    """min(epsilon, alpha e^{-H(q)}), above which typical acceptance keeps a draft: e^{-budget} of the linear program
-    with budget max(-ln epsilon, H(q) - ln alpha). [prior: Medusa]"""
-    check_share("epsilon", epsilon)
-    check_share("alpha", alpha)
-    nats = torch.special.entr(q).sum(dim=-1)  # the rows that a rule reads have been checked
-    return (alpha * torch.exp(-nats)).clamp(max=epsilon)
 
 
 class Filling:
@@ -89,19 +67,14 @@ class Filling:
         return torch.minimum(x.clamp(min=0.0), kink).squeeze(-1)
 
 
-class Band(NamedTuple):
-    """The KL-optimal law clip(p, b q, a q): its band, and the KL that it spends."""
+def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> tuple:
+    """(a, b), b <= 1 <= a, such that h = clip(p, b q, a q) is a distribution with KL(h || q) = budget.
 
-    a: Tensor  # (...)
-    b: Tensor  # (...)
-    spent: Tensor  # (...)
+    The KL is less than the budget where even the largest such h spends less.
 
-
-def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> Band:
-    """b <= 1 <= a such that h = clip(p, b q, a q) is a law with KL(h || q) = budget, or less if even the p-most is.
-
-    The laws clip(p, b q, a q) form one family, indexed by t = TV(h, q): a and b fill t above and below the verifier.
-    KL grows with t, at rate ln(a / b), so halving t finds the budget. Shapes: p, q (..., V), returns (...). [ours]
+    The distributions clip(p, b q, a q) form one family, indexed by t = TV(h, q): a and b fill t above and below the
+    verifier. KL grows with t, at rate ln(a / b), so halving t finds the budget. Shapes: p, q (..., V), returns (...).
+    [ours]
     """
     check_at_least("budget", budget, 0)
     p, q = as_float64(p), as_float64(q)
@@ -116,26 +89,26 @@ def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bu
     most = torch.minimum(over.most, under.most)
     with torch.no_grad():
         t, _ = bisected(lambda t: at(t)[2] <= budget, torch.zeros_like(most), most, halvings=60)
-    return Band(*at(searched(t, p, q, *([budget] if isinstance(budget, Tensor) else []))))
+    return at(searched(t, p, q, *([budget] if isinstance(budget, Tensor) else [])))[:2]
 
 
 def mentored_law(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], budget: Tensor | float) -> Tensor:
-    """h = clip(p, b q, a q): the law with the largest sum_i min(p_i, h_i) subject to KL(h || q) <= budget (O8).
+    """h = clip(p, b q, a q): the distribution with the largest sum_i min(p_i, h_i) with KL(h || q) <= budget.
 
-    No rule whose output law is within the budget accepts more. Shapes: p, q (..., V), returns (..., V).
-    Raises ValueError for rows that are no laws and for a bad budget. [prior: Tran-Thien 2023; proof ours]
+    No rule whose output distribution is within the budget accepts more. Shapes: p, q (..., V), returns (..., V).
+    Raises ValueError for rows that are no distributions and for a bad budget. [prior: Tran-Thien 2023; proof ours]
 
     >>> mentored_law(torch.tensor([0.5, 0.5, 0.0]), torch.full((3,), 1 / 3), 0.02)
     tensor([0.3792, 0.3792, 0.2416], dtype=torch.float64)
     """
     check_pair(p, q)
-    band = mentored_band(p, q, budget)
+    a, b = (side.unsqueeze(-1) for side in mentored_band(p, q, budget))
     p, q = as_float64(p), as_float64(q)
-    return torch.maximum(torch.minimum(p, band.a.unsqueeze(-1) * q), band.b.unsqueeze(-1) * q)
+    return torch.maximum(torch.minimum(p, a * q), b * q)
 
 
 def delta_calibrated(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], epsilon: Tensor | float) -> Tensor:
-    """The delta with which Cactus' emitted law is at TV(h_alg, q) = epsilon, or as near to it as Cactus comes.
+    """The delta with which Cactus' emitted distribution is at TV(h_alg, q) = epsilon, or as near to it as Cactus comes.
 
     TV = sum_{p > q} min(p - q, x sqrt(q (1 - q))) with x = sqrt(2 delta): one sort, no search.
     Shapes: p, q (..., V), returns (...). [ours]

@@ -20,30 +20,21 @@ from torch import Tensor, nn
 
 from derived.lab.checks import check_count
 
-from .module import Context, InPlaceTTTMLP, eager, memories
-
-SETTINGS = ("layers", "chunk", "lr", "taps", "projection", "target", "tau")
+from .module import Context, InPlaceTTTMLP, Settings, eager, memories
 
 
 def convert_model(
-    model: nn.Module,
-    layers: Sequence[int] | None = None,
-    *,
-    chunk: int = 512,
-    lr: float = 0.3,
-    taps: int = 5,
-    projection: bool = True,
-    target: str = "hidden_states",
-    tau: float | None = None,
-    memory_off: bool = False,
+    model: nn.Module, layers: Sequence[int] | None = None, *, memory_off: bool = False, **settings: Any
 ) -> nn.Module:
     """Give the gated MLPs of these layers (every sixth if none are named) a memory at its zero start, in place.
 
     The model computes what it did, bit for bit, until the memories are trained. Padding (``attention_mask``),
     ``generate`` with cache and beams, and gradient checkpointing are understood; so are documents that are packed into
     one row, if ``position_ids`` begin again at 0 and ``use_cache=False``, since a cache does not part documents.
-    ``tau`` clips the norm of each write, as the paper does when it evaluates; ``memory_off`` reads nothing of what is
-    written, and the context manager of that name switches it for a while.
+    ``settings`` are those of ``module.Settings``: ``chunk`` (512 tokens), ``lr`` (0.3), ``taps`` (5), ``projection``
+    (True), ``target`` ("hidden_states", or "input_embed") and ``tau``, which clips the norm of each write, as the paper
+    does when it evaluates (None: no clip). ``memory_off`` reads nothing of what is written, and the context manager of
+    that name switches it for a while.
 
     ``config.in_place_ttt`` holds the settings. To load what ``save_pretrained`` wrote: load the model as usual, convert
     it with these settings, then ``load_state_dict`` the saved tensors.
@@ -68,12 +59,12 @@ def convert_model(
     layers = [int(layer) for layer in layers]
     if not layers or len(set(layers)) < len(layers) or not set(layers) <= set(range(count)):
         raise ValueError(f"layers = {layers}; give different numbers from 0 to {count - 1}")
-    settings = dict(zip(SETTINGS, (layers, chunk, lr, taps, projection, target, tau), strict=True))
-    _install(model, settings)
+    settings = Settings(**settings)._asdict()
+    _install(model, layers, settings)
     for memory in memories(model):
         memory.start(getattr(model.config.get_text_config(), "initializer_range", 0.02))
         memory.memory_off = memory_off
-    model.config.in_place_ttt = settings
+    model.config.in_place_ttt = {"layers": layers, **settings}
     return model
 
 
@@ -109,11 +100,10 @@ def _decoder(model: nn.Module) -> nn.Module:
     raise ValueError(f"{type(model).__name__} has no decoder with embed_tokens and layers; give a model like Qwen3's")
 
 
-def _install(model: nn.Module, settings: dict[str, Any]) -> None:
+def _install(model: nn.Module, layers: list[int], settings: dict[str, Any]) -> None:
     """Put a memory into each layer named, and tell the layers what the decoder was called with."""
     decoder = _decoder(model)
-    options = {name: settings[name] for name in SETTINGS if name != "layers" and name in settings}
-    made = {i: InPlaceTTTMLP(_mlp(decoder.layers[i], i), **options) for i in settings["layers"]}
+    made = {i: InPlaceTTTMLP(_mlp(decoder.layers[i], i), **settings) for i in layers}
     for i, memory in made.items():
         decoder.layers[i].mlp = memory
     for i, layer in enumerate(decoder.layers):
@@ -164,7 +154,7 @@ def _unless_all(found: Tensor, value: bool) -> Tensor | None:
 
 @functools.cache
 def _telling(cls: type) -> type:
-    """A class of decoder layers that tell their memory what the decoder told them; a layer of ``cls`` can become one.
+    """A class of decoder layers that hand their memory what the decoder hands them; a layer of ``cls`` can become one.
 
     What checkpoints a layer keeps the arguments of ``forward`` and runs it again with them. Some of it takes gradients
     of positional tensors alone, so the embeddings are one.
@@ -174,9 +164,9 @@ def _telling(cls: type) -> type:
         made_by, __reduce__ = (_telling, cls), _reduce
 
         def __call__(self, x, *arguments, in_place_ttt=None, **named):
-            told = in_place_ttt or Context()  # alone, without its decoder
-            rest = told._replace(embeddings=None)
-            return super().__call__(x, told.embeddings, *arguments, in_place_ttt=rest, **named)
+            given = in_place_ttt or Context()  # alone, without its decoder
+            rest = given._replace(embeddings=None)
+            return super().__call__(x, given.embeddings, *arguments, in_place_ttt=rest, **named)
 
         def forward(self, x, embeddings, *arguments, in_place_ttt, **named):
             if not isinstance(getattr(self, "mlp", None), InPlaceTTTMLP):
@@ -248,6 +238,8 @@ def _written(cls: type) -> type:
             self.states = None
 
         def crop(self, *arguments) -> None:
-            raise ValueError("a memory cannot take back what it has written: generate without an assistant, or anew")
+            raise ValueError(
+                "a memory cannot take back what it has written: generate without an assistant, or start again"
+            )
 
     return Written

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad, silu
 
-from derived.lab.checks import check_choice, check_count, check_positive
+from derived.lab.checks import check_choice, check_count, check_one_dtype, check_positive
 
 
 class Chunk(NamedTuple):
@@ -48,7 +48,7 @@ def documents(n: int, starts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def chunk_grid(n: int, chunk: int, starts: Sequence[int] = (0,)) -> list[Chunk]:
-    """The chunks of n tokens; the grid begins anew where a document does.
+    """The chunks of n tokens; the grid begins again where a document does.
 
     >>> chunk_grid(7, 3, starts=(0, 5))
     [Chunk(start=0, stop=3, first=True), Chunk(start=3, stop=5, first=False), Chunk(start=5, stop=7, first=True)]
@@ -112,7 +112,7 @@ def depthwise_target(
     K = kernel.shape[-1]
     if K % 2 == 0:
         raise ValueError(f"kernel {tuple(kernel.shape)} has {K} taps; give an odd number, the middle one for the token")
-    _same_dtype(source=source, kernel=kernel, projection=projection)
+    check_one_dtype(source=source, kernel=kernel, **({} if projection is None else {"projection": projection}))
     spans = documents(source.shape[-2], starts)
     parts = [_taps(source[..., begin:end, :], kernel, max(end - begin, 1) if cross else chunk) for begin, end in spans]
     values = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
@@ -155,12 +155,12 @@ def in_place_ttt(
 
     ``impl``: "loop" (the definition), "scan" (all increments, one exclusive prefix sum: T d h numbers), "attention"
     (W_0 z + eta sum of <z_t, z_n> v_t over earlier chunks: n^2 numbers) or "lean" (the loop with one running state and
-    a backward of its own: d h numbers). All are equal up to rounding. ``starts`` are the first tokens of packed
-    documents. A write eta V_i^T Z_i of Frobenius norm above ``tau`` is scaled down to it. With ``return_state`` also
-    the state (*B, d, h) after the last full chunk of the last document, from which reading goes on. ``memory_off``
-    reads every chunk with W_0: all is written as before, and nothing of it is read.
-    "lean" has first derivatives only and raises RuntimeError on a second one; "scan" has all.
-    ValueError for dtypes that do not fit. Source: equation 1 and Algorithm 1; the clip, with Table 1.
+    a backward pass written by hand: d h numbers). All are equal up to rounding. ``starts`` are the first tokens of
+    packed documents. A write eta V_i^T Z_i of Frobenius norm above ``tau`` is scaled down to it. With ``return_state``
+    also the state (*B, d, h) after the last full chunk of the last document, from which reading goes on. ``memory_off``
+    reads every chunk with W_0: all is written as before, and nothing of it is read. "lean" has first derivatives only
+    and raises RuntimeError on a second one; "scan" has all. ValueError for dtypes that do not fit. Source: equation 1
+    and Algorithm 1; the clip, with Table 1.
 
     >>> Z = V = torch.eye(2).repeat(2, 1)  # four tokens, chunks of two
     >>> in_place_ttt(Z, V, torch.zeros(2, 2), 1.0, 2)
@@ -171,7 +171,7 @@ def in_place_ttt(
     """
     check_choice("impl", impl, FORMS)
     check_count("chunk", chunk)
-    _same_dtype(keys=keys, values=values, w_down=w_down)
+    check_one_dtype(keys=keys, values=values, w_down=w_down)
     if isinstance(lr, Tensor):  # the writes are linear in the values
         values, lr = lr.to(values.dtype) * values, 1.0
     form, parts, state = FORMS[impl], [], w_down
@@ -183,13 +183,6 @@ def in_place_ttt(
         parts.append(Z @ w_down.mT if memory_off else out)
     outputs = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-2)
     return (outputs, state) if return_state else outputs
-
-
-def _same_dtype(**tensors: Tensor | None) -> None:
-    found = {name: each.dtype for name, each in tensors.items() if each is not None}
-    if len(set(found.values())) > 1:
-        said = ", ".join(f"{name} {dtype}" for name, dtype in found.items())
-        raise ValueError(f"mixed dtypes, {said}; convert them to one, the state best to float32")
 
 
 def written(n: int, chunk: int, last: bool) -> int:

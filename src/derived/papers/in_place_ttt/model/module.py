@@ -44,12 +44,37 @@ class Context(NamedTuple):
     kept: object = None  # has ``states``: one for each text, or None before the first token
 
 
+class Settings(NamedTuple):
+    """How a memory writes, by default as in the released code. [repo]"""
+
+    chunk: int = 512  # tokens that are read before they are written
+    lr: float = 0.3  # the inner step
+    taps: int = 5  # of the target, centred on the token
+    projection: bool = True  # whether the target ends in a matrix
+    target: str = "hidden_states"  # what it is made of: these, the input of the MLP, or "input_embed"
+    tau: float | None = None  # the largest Frobenius norm of a write
+
+    def check(self) -> None:
+        """ValueError for what cannot be meant."""
+        check_count("chunk", self.chunk)
+        check_choice("target", self.target, TARGETS)
+        if isinstance(self.lr, Tensor):
+            raise ValueError("lr is a tensor; give a number: the kernel is learned, and a learned rate is its scale")
+        check_at_least("lr", self.lr, 0)
+        if self.tau is not None:
+            check_positive("tau", self.tau)
+        check_count("taps", self.taps)
+        if self.taps % 2 == 0:
+            raise ValueError(f"taps = {self.taps}; give an odd number, the middle one for the token itself")
+
+
 class InPlaceTTTMLP(nn.Module):
     """A gated MLP with a memory, made of an existing one by ``from_mlp``; its three projections keep their names.
 
     Alone it reads every row of a batch as one text. In a model, ``convert_model`` tells it of padding, documents and
     the cache. ``memory_off``, an argument and an attribute, is the control that every result wants: all is written as
-    before, and the outputs are those of the static MLP. ValueError for a module without the four parts of a gated MLP.
+    before, and the outputs are those of the static MLP. The other arguments are those of ``Settings``: chunk, lr, taps,
+    projection, target, tau. ValueError for a module without the four parts of a gated MLP.
 
     >>> mlp = nn.Module()
     >>> mlp.gate_proj, mlp.up_proj, mlp.down_proj = nn.Linear(4, 6), nn.Linear(4, 6), nn.Linear(6, 4)
@@ -59,35 +84,17 @@ class InPlaceTTTMLP(nn.Module):
     True
     """
 
-    def __init__(
-        self,
-        mlp: nn.Module,
-        *,
-        chunk: int = 512,
-        lr: float = 0.3,
-        taps: int = 5,
-        projection: bool = True,
-        target: str = "hidden_states",
-        tau: float | None = None,
-        memory_off: bool = False,
-    ) -> None:
+    def __init__(self, mlp: nn.Module, *, memory_off: bool = False, **settings: Any) -> None:
         super().__init__()
         if lacking := [name for name in PARTS if not hasattr(mlp, name)]:
             found = type(mlp).__name__
             raise ValueError(f"{found} has no {', '.join(lacking)}; give a gated MLP with {', '.join(PARTS)}")
-        check_count("chunk", chunk)
-        check_choice("target", target, TARGETS)
-        if isinstance(lr, Tensor):
-            raise ValueError("lr is a tensor; give a number: the kernel is learned, and a learned rate is its scale")
-        check_at_least("lr", lr, 0)
-        if tau is not None:
-            check_positive("tau", tau)
-        check_count("taps", taps)
-        if taps % 2 == 0:
-            raise ValueError(f"taps = {taps}; give an odd number, the middle one for the token itself")
+        given = Settings(**settings)
+        given.check()
         for name in PARTS:
             setattr(self, name, getattr(mlp, name))
-        self.chunk, self.lr, self.target, self.tau, self.memory_off = chunk, lr, target, tau, memory_off
+        self.chunk, self.lr, taps, projection, self.target, self.tau = given
+        self.memory_off = memory_off
         like = mlp.down_proj.weight
         d = like.shape[0]
         floating = {"dtype": like.dtype if like.is_floating_point() else torch.float32, "device": like.device}
@@ -99,7 +106,7 @@ class InPlaceTTTMLP(nn.Module):
     def from_mlp(cls, mlp: nn.Module, *, std: float = 0.02, seed: int = 0, **settings: Any) -> "InPlaceTTTMLP":
         """A gated MLP with a memory at its zero start; the four parts are those of ``mlp``, not copies.
 
-        ``settings``: chunk, lr, taps, projection, target, tau, memory_off, by default those of the released code.
+        ``settings``: ``memory_off`` and those of ``Settings``.
         """
         made = cls(mlp, **settings)
         made.start(std, seed)

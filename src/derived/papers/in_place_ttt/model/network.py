@@ -17,14 +17,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, normalize, pad, rms_norm, scaled_dot_product_attention, silu
 
-from derived.lab.checks import check_choice
 from derived.lab.nets import Draws, linear, merge_heads, split_heads
 
 from .baselines import delta_rule_closed, gated_linear_attention_closed, lact_swiglu
 from .forms import depthwise_target, in_place_ttt
 
 Change = Callable[[Tensor], Tensor]  # of the values (R, B, n, d) before they are written: a control
-MIXERS = ("window", "gla", "delta", "lact")
 TAPS = {"conv": range(5), "past": range(3), "none": range(2, 3)}  # of the kernel's five, centred; "none" is not trained
 
 
@@ -35,9 +33,7 @@ class Memory:
     taps: str = "conv"
     projection: bool = True
     chunk: int = 8
-    lr: float = 1.0
     start: str = "zero"  # kernel 0 and a diagonal projection, or "random": both dense
-    impl: str = "attention"
 
 
 def moved(chunk: int) -> Change:
@@ -60,11 +56,8 @@ class Size:
     depth: int = 2
     heads: int = 2
     window: int = 8
-    mixer: str = "window"
+    mixer: str = "window"  # or "gla", "delta", "lact"
     memories: Mapping[int, Memory] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_choice("mixer", self.mixer, MIXERS)
 
 
 class SmallLM(nn.Module):
@@ -112,17 +105,13 @@ class SmallLM(nn.Module):
     def _write(self, mlp, memory: Memory | None, keys, source, change):
         if memory is None:
             return linear(keys, mlp["down"])
-        values = self.values(mlp, memory, source)
-        values = values if change is None else change(values)
-        return in_place_ttt(keys, values, mlp["down"].unsqueeze(1), memory.lr, memory.chunk, impl=memory.impl)
-
-    def values(self, mlp, memory: Memory, source: Float[Tensor, "R B n d"]) -> Float[Tensor, "R B n d"]:
-        """What a layer writes."""
         values = source
         if memory.taps != "none":
             taps = mlp["kernel"].unsqueeze(1)
             values = depthwise_target(values, pad(taps, (0, 5 - taps.shape[-1])), chunk=memory.chunk)
-        return linear(values, mlp["projection"].mT) if memory.projection else values
+        values = linear(values, mlp["projection"].mT) if memory.projection else values
+        values = values if change is None else change(values)
+        return in_place_ttt(keys, values, mlp["down"].unsqueeze(1), 1.0, memory.chunk, impl="attention")
 
     def _mix(self, mixer, x):
         heads = self.size.heads
@@ -145,13 +134,9 @@ class SmallLM(nn.Module):
             q, k, v = (silu(linear(x, mixer[name])) for name in "qkv")
             weights = [mixer[f"fast {name}"].unsqueeze(1) for name in ("gate", "up", "down")]
             rates = 0.1 * linear(x, mixer["rate"]).squeeze(-1).sigmoid()
-            fast = lact_swiglu(normalize(q, dim=-1), normalize(k, dim=-1), v, weights, rates, self._chunk)
+            fast = lact_swiglu(normalize(q, dim=-1), normalize(k, dim=-1), v, weights, rates, 2 * self.size.window)
             mixed = mixed + rms_norm(fast, fast.shape[-1:]) * mixer["scale"][:, None, None]
         return linear(mixed, mixer["out"])
-
-    @property
-    def _chunk(self) -> int:
-        return 2 * self.size.window
 
     def _window(self, q, k, v):
         n = q.shape[-2]

@@ -99,7 +99,7 @@ class InPlaceTTTState:
         return read if static is None else static
 
     def copy(self) -> "InPlaceTTTState":
-        """The same memory in tensors of its own: for another continuation of the text."""
+        """The same memory in separate tensors: for another continuation of the text."""
         return replace(self, weight=self.weight.clone(), keys=self.keys.clone(), source=self.source.clone())
 
     def rows(self) -> list["InPlaceTTTState"]:

@@ -69,20 +69,6 @@ def shift_variance(
     return lr**2 * query.square().sum() / query.numel() * (read_out @ values.mT).square().sum(dim=-1)
 
 
-def logit_noise(N: int, d: int, h: int, lr: float = 1.0) -> float:
-    """lambda sqrt(N / (dh)): the noise on a logit by N unrelated tokens, its standard deviation. [ours]
-
-    For a query of length one and unit embeddings in random directions; ``shift_variance`` knows the embeddings.
-    ValueError unless N, d, h >= 1.
-
-    >>> logit_noise(256, 16, 16)
-    1.0
-    """
-    for name, value in (("N", N), ("d", d), ("h", h)):
-        check_count(name, value)
-    return lr * math.sqrt(N / (d * h))
-
-
 def capacity(d: int, h: int, V: int) -> float:
     """dh / (2 ln V): about how many unrelated pairs a memory of d x h holds before the top logit is wrong. [ours]
 
@@ -142,24 +128,23 @@ def gated_key_bias(d: int) -> float:
     return 1 / (4 * d * float(torch.trapezoid(density * torch.nn.functional.silu(g) ** 2, g)))
 
 
-def share_written(weight_std: float, write_rms: float, bits: int = 8) -> float:
-    """Share of weights that change when a write is added and rounded to ``bits`` significant bits: bf16 has 8. [ours]
+def share_written(weight_std: float, write_rms: float) -> float:
+    """Share of weights that change when a write is added and rounded to the 8 significant bits of bf16. [ours]
 
-    Weights and writes are Gaussian, of these sizes. A weight in [2^e, 2^(e+1)) lies 2^(e+1-bits) from its neighbours,
-    so a write of less than half of that is lost. Sum over the binades of P(weight there) P(|write| > 2^(e-bits)); the
-    powers of two themselves, one weight in 2^(bits-1), whose lower neighbour is half as far, count like the others.
-    ValueError unless both sizes are positive and bits >= 2.
+    Weights and writes are Gaussian, of these sizes. A weight in [2^e, 2^(e+1)) lies 2^(e-7) from its neighbours,
+    so a write of less than half of that is lost. Sum over the binades of P(weight there) P(|write| > 2^(e-8)); the
+    powers of two themselves, one weight in 128, whose lower neighbour is half as far, count like the others.
+    ValueError unless both sizes are positive.
 
     >>> f"{share_written(0.02, 1e-5 / (2560 * 9728) ** 0.5):.1e}"
     '2.4e-05'
     """
     check_positive("weight_std", weight_std)
     check_positive("write_rms", write_rms)
-    check_count("bits", bits, 2)
     e = torch.arange(-126, 20, dtype=torch.float64)
     below = lambda x: 1 - erfc(x / math.sqrt(2))  # noqa: E731  P(|standard normal| < x)
     there = below(2 ** (e + 1) / weight_std) - below(2**e / weight_std)
-    return float((there * erfc(2 ** (e - bits) / write_rms / math.sqrt(2))).sum())
+    return float((there * erfc(2 ** (e - 8) / write_rms / math.sqrt(2))).sum())
 
 
 # Who reads whom -------------------------------------------------------------------------------------------------------
