@@ -71,11 +71,6 @@ def test_a_network_does_not_depend_on_those_beside_it(kind):
     assert torch.allclose(one(tokens[:1]), three(tokens)[:1], atol=1e-12)
 
 
-def test_a_single_token_is_a_sequence():
-    for kind in KINDS:
-        assert encoder(kind)(torch.zeros(2, 1, 1, dtype=torch.long)).shape == (2, 1, 1, 4)
-
-
 def test_a_token_of_no_network_is_named():
     with pytest.raises(ValueError, match=r"tokens\[0, 1, 0\] = 99; give a number from 0 to"):
         encoder(KINDS[0])(torch.tensor([[[0], [99]], [[0], [0]]]))

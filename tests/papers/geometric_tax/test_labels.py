@@ -12,12 +12,11 @@ from scipy.stats import norm
 from torch.nn.functional import cross_entropy
 
 from derived.lab.rng import stream
-from derived.papers.geometric_tax import fisher_rao_length, labels, reference
+from derived.papers.geometric_tax import fisher_rao_length, reference
 from derived.papers.geometric_tax.labels import FisherRao, LabelPaths
 from derived.papers.geometric_tax.model.labels import (
     bin_law,
     fisher_information,
-    staircase_length,
     staircase_lower_bound,
 )
 
@@ -119,7 +118,7 @@ def test_the_length_of_one_boundary():
 def test_the_staircase_is_no_longer_than_either_cap(K, sigma):
     """`gt-staircase`: both upper bounds, the lower one, and the chords of the reference program."""
     length = fisher_rao_length(K, sigma)
-    assert length <= min(staircase_length(K), 1 / sigma) * (1 + 1e-9)
+    assert length <= min(math.pi * (K - 1), 1 / sigma) * (1 + 1e-9)
     assert length >= staircase_lower_bound(K, sigma) * (1 - 1e-8)
     chain = reference.fisher_rao_length(K, sigma, 600)
     assert chain <= length * (1 + 1e-7)
@@ -136,9 +135,9 @@ def test_the_length_is_the_integral_of_the_speed(K, sigma):
 
 
 def test_both_limits():
-    assert abs(fisher_rao_length(8, 1e-3) / staircase_length(8) - 1) <= 1e-9
+    assert abs(fisher_rao_length(8, 1e-3) / (7 * math.pi) - 1) <= 1e-9
     for K in (2, 8, 512, 10_000):  # however sharp; ten thousand edges are ten times 1e-5 apart
-        assert fisher_rao_length(K, 1e-12) == pytest.approx(staircase_length(K), rel=1e-9)
+        assert fisher_rao_length(K, 1e-12) == pytest.approx(math.pi * (K - 1), rel=1e-9)
     assert abs(0.004 * fisher_rao_length(1024, 0.004) - 1) <= 0.005
     lengths = [fisher_rao_length(K, 0.02) for K in (2, 4, 8, 16, 32, 64)]
     assert lengths == sorted(lengths)  # finer bins refine: information only grows
@@ -159,16 +158,9 @@ def test_rows_of_lengths(rows):
         (lambda: fisher_rao_length(4, 0.0), "sigma = 0"),
         (lambda: fisher_rao_length(4, math.nan), "sigma = nan"),
         (lambda: bin_law(np.array([1.5]), 4, 0.1), "m"),
-        (lambda: staircase_length(0), "K = 0"),
         (lambda: staircase_lower_bound(4, 0.0), "sigma = 0"),
     ],
 )
 def test_what_is_no_staircase_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
-
-
-def test_the_figure_says_how_long_the_path_is(rows, tells):
-    table = rows[FisherRao]
-    length = table[(table["K"] == 40) & (table["sigma"] == 0.2)]["length"].item()
-    tells(labels.staircase(table), f"{length:.4g} at sigma 0.2")

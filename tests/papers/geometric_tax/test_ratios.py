@@ -27,7 +27,7 @@ from derived.papers.geometric_tax import (
     reverse_complement,
 )
 from derived.papers.geometric_tax.model.information import Critic, donsker_varadhan, standardise
-from derived.papers.geometric_tax.ratios import AntibodyWalks, EqualBins, Mine, channel_information, descriptors
+from derived.papers.geometric_tax.ratios import AntibodyWalks, EqualBins, Mine, channel_information
 
 EXPERIMENTS = (Mine, EqualBins)
 CLAIMS = {claim.id: claim for claim in ratios.CLAIMS}
@@ -127,14 +127,6 @@ def test_held_out_pairs_are_no_training_pairs():
     assert found.course.shape == (2, 150 * 2)
 
 
-def test_a_replicate_does_not_depend_on_its_neighbours_first_steps():
-    x, y = (torch.randn(2, 64, 3, generator=stream(0, name)) for name in "xy")
-    settings_ = {"epochs": 1, "batch": 32, "hidden": (8, 4), "dropout": 0.0}
-    once, again = (mine(x, y, seed=3, **settings_) for _ in range(2))
-    assert torch.equal(once.course, again.course)
-    assert not torch.equal(once.course, mine(x, y, seed=4, **settings_).course)
-
-
 @pytest.mark.parametrize(
     ("shapes", "facts", "words"),
     [
@@ -149,13 +141,6 @@ def test_mine_refuses(shapes, facts, words):
         mine(*(torch.zeros(shape) for shape in shapes), **facts)
 
 
-def test_descriptors_are_shares():
-    found = descriptors(0, "test", 2, 50)
-    assert (found >= 0).all()
-    assert (found.sum(dim=-1) - 1).abs().max() <= 1e-5
-    assert abs(found.mean() - 1 / 25) <= 1e-6
-
-
 def test_rows_of_critics_are_whole(rows):
     table = rows[Mine]
     assert set(table["case"]) == {"isotropic", "curve", "dependent"}
@@ -168,7 +153,7 @@ def test_rows_of_critics_are_whole(rows):
 
 @pytest.mark.parametrize("L", [16, 400])
 def test_a_letter_in_a_long_window(L):
-    """`gt-dilution`: SciPy's cosine distance of the means of L states of which one is drawn anew, against the law."""
+    """`gt-dilution`: SciPy's cosine distance of the means of L states, one of them drawn again, and the formula."""
     for replicate in range(20):
         g = stream(0, "window", L, replicate)
         states = 1 + torch.randn(L, 6, generator=g, dtype=torch.float64)
@@ -193,7 +178,7 @@ def test_walks_change_one_residue_a_step_and_replicates_differ():
 
 
 def test_the_cosine_step_of_states_at_right_angles_is_one(monkeypatch):
-    """A reader whose state of a residue is a direction of its own: the window of one residue turns by a right angle at
+    """A reader in which each residue has its own direction: the window of one residue turns by a right angle at
     every step, that of four by less. A gene that is shorter than a window is not read."""
 
     def read(tokens):

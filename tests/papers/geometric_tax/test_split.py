@@ -9,7 +9,6 @@ import torch
 
 from derived.papers.geometric_tax import fits, measures, trained
 from derived.papers.geometric_tax.losses import DISTANCES, LOSSES, Losses, over_hard
-from derived.papers.geometric_tax.model.metrics import pooled_law
 from derived.papers.geometric_tax.trained import Heads, Split
 
 EXPERIMENTS = (Heads,)
@@ -76,7 +75,7 @@ def test_a_strike_moves_one_value_and_the_same_for_every_arm():
 
 
 def invented(**jumps):
-    """Rows as ``Split`` has them, with a jump of our own for each arm on all systems; T has another unit in each."""
+    """Rows as ``Split`` has them, with a chosen jump for each arm on all systems; T has another unit in each."""
     made = [
         {"system": system, "arm": name, "replicate": r, "step": step, "stage": "fit", "V": 0.1 * unit, "T": unit}
         | {"J": unit * value * (1 + 0.02 * np.sin(5 * r + step)), "distortion": 0.1, "tier": "ci", "recorded": True}
@@ -151,21 +150,3 @@ def test_the_table_has_a_row_for_each_kind_of_training():
     assert [*table.index] == ["untrained", "hard labels", "hard, four bins", "blurred labels", "squared error"]
     assert table.loc["hard labels", ("oscillators", "J/T")] == pytest.approx(6, rel=0.02)
     assert table.loc["squared error", ("Lorenz paths", "V/T")] == pytest.approx(0.1)
-
-
-def test_a_ratio_whose_interval_is_too_wide_for_floats_has_no_upper_end():
-    found = measures.ratio(measures.Estimate(np.log(3), 2, low=-900.0, high=900.0))
-    assert found.value == pytest.approx(3)
-    assert (found.low, found.high) == (0, np.inf)
-
-
-def test_lines_of_equal_distortion_are_where_the_formula_has_it():
-    for D in (0.05, 0.2):
-        ratio = torch.tensor(trained.over(D, 32))
-        law = [pooled_law(r, 32, ratio, torch.ones(())).item() for r in fits.SHARES]
-        assert np.mean(law) == pytest.approx(D, rel=1e-3)
-
-
-def test_the_opening_figure_has_jump_and_spread_of_each_training(tells):
-    table = invented(untrained=8.0, ce=6.0, coarser=3.0, blurred=2.0, scalar=1.0)
-    tells(trained.jumps(table), "wave forms, hard labels 6 and 0.1", "Lorenz paths, squared error 1 and 0.1")

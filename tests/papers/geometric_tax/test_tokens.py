@@ -54,13 +54,6 @@ def test_the_nearest_code_does_not_depend_on_the_origin(shift):
     assert book.distortion(x).item() == pytest.approx((x.double() - book.codes[near]).square().mean().item())
 
 
-def test_k_means_on_the_line_is_scikit_learns():
-    x = torch.randn(300, generator=stream(0, "x"), dtype=torch.float64)
-    book = LloydMax.fit(x, 6)
-    theirs = KMeans(6, init=book.codes.numpy()[:, None], n_init=1, max_iter=300).fit(x.numpy()[:, None])
-    assert theirs.inertia_ / 300 == pytest.approx(book.distortion(x).item(), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -122,8 +122,7 @@ def test_a_probe_finds_a_linear_truth_and_no_other():
 def test_each_network_is_judged_on_its_own_draw_which_its_pair_shares():
     """Other paths and another disturbance for each network, the same for every arm; a network's value is that of its
     own draw, and does not depend on the draws of the others."""
-    facts = {"num": 6, "judged": 16, "length": 8, "noise": 0.0, "seed": 0, "role": "fit"}
-    found, more = (fits.data("lorenz", networks=R, **facts) for R in (2, 3))
+    found, more = (fits.data("lorenz", networks=R, **FACTS) for R in (2, 3))
     for name in ("test", "states"):
         one, other = getattr(found, name), getattr(more, name)
         assert torch.equal(one, other[:2])
@@ -132,17 +131,16 @@ def test_each_network_is_judged_on_its_own_draw_which_its_pair_shares():
     assert not torch.equal(struck[:, 0], struck[:, 1])
     assert torch.equal(found.noisy, more.noisy[:, :2])
     assert torch.allclose(found.states[..., 0], found.low + found.test * (found.high - found.low))
-    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-    judged = fits.Arm(Heads.at("ci"), "ce", found.values, "attention", False, **options).judge(found)
+    judged = arm("ce", found).judge(found)
     other = dataclasses.replace(
         found, test=found.test[[0, 0]], noisy=found.noisy[:, [0, 0]], states=found.states[[0, 0]]
     )
-    again = fits.Arm(Heads.at("ci"), "ce", found.values, "attention", False, **options).judge(other)
+    again = arm("ce", found).judge(other)
     for name in ("distortion", "rmse", "hidden"):
         assert torch.isclose(judged[name][0], again[name][0])
         assert not torch.isclose(judged[name][1], again[name][1])
     shared = dataclasses.replace(found, states=found.states[[0, 0]])  # the truth of the first network's paths for both
-    one = fits.Arm(Heads.at("ci"), "ce", found.values, "attention", False, **options).judge(shared)
+    one = arm("ce", found).judge(shared)
     assert torch.equal(judged["distortion"], one["distortion"])
     assert torch.isclose(judged["hidden"], one["hidden"]).tolist() == [True, False]
 
@@ -155,9 +153,8 @@ def test_a_probe_is_judged_on_paths_that_it_was_not_fitted_on():
 
 
 def test_hidden_is_the_mean_over_the_coordinates_that_no_model_saw(monkeypatch):
-    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
-    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-    one = fits.Arm(Heads.at("ci"), "ce", found.values, "attention", False, **options)
+    found = fits.data("lorenz", networks=2, **FACTS)
+    one = arm("ce", found)
     monkeypatch.setattr(fits, "probe", lambda h, states: torch.tensor([[0.0, 2.0, 4.0], [3.0, 1.0, 2.0]]))
     judged = one.judge(found)
     assert judged["hidden"].tolist() == [3.0, 1.5]
@@ -175,10 +172,9 @@ def test_noise_strikes_the_published_shares_by_a_tenth_of_the_range():
 
 def test_an_arm_is_asked_for_what_comes_next():
     """Labels and values of the loss stand one place after the tokens read, in training, validation and judging; the
-    scalar head is asked for the value itself, before it was rounded to a bin."""
-    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
-    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-    one, asked, read = fits.Arm(Heads.at("ci"), "scalar", found.values, "attention", False, **options), [], []
+    target of the scalar head is the value itself, before it was rounded to a bin."""
+    found = fits.data("lorenz", networks=2, **FACTS)
+    one, asked, read = arm("scalar", found), [], []
     after = found.test[..., 1:]
     assert one.losses((4 * (after - 0.5)).unsqueeze(-1), one.read(found.test)[..., 1:], after).max() < 1e-24
     assert torch.allclose(one.says((4 * (after - 0.5)).unsqueeze(-1)), after)
@@ -197,9 +193,8 @@ def test_an_arm_is_asked_for_what_comes_next():
 def test_labels_in_groups_of_bins_are_asked_for_and_the_tokens_stay():
     """Of 24 bins four groups of six; what a label decodes to is the middle of its group."""
     size = dataclasses.replace(Order.at("ci"), codes=24)
-    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
-    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-    hard, four = (fits.Arm(size, arm, found.values, "attention", False, **options) for arm in ("ce", "coarser"))
+    found = fits.data("lorenz", networks=2, **FACTS)
+    hard, four = (arm(name, found, size) for name in ("ce", "coarser"))
     tokens = four.read(found.valid)
     assert torch.equal(tokens, hard.read(found.valid))
     assert tokens.max() > 4
@@ -214,12 +209,8 @@ def test_labels_in_groups_of_bins_are_asked_for_and_the_tokens_stay():
 
 def test_disordered_labels_are_the_blurred_ones_along_an_order_of_each_network():
     """Rows and columns are moved alike, so that each label is still the likeliest of its own row."""
-    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
-    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-    arms = (
-        fits.Arm(Order.at("ci"), arm, found.values, "attention", False, **options) for arm in ("blurred", "disordered")
-    )
-    blurred, moved = (arm.table for arm in arms)
+    found = fits.data("lorenz", networks=2, **FACTS)
+    blurred, moved = (arm(name, found, Order.at("ci")).table for name in ("blurred", "disordered"))
     assert moved.shape == blurred.shape
     assert torch.equal(moved.flatten(1).sort().values, blurred.flatten(1).sort().values)
     assert torch.equal(moved.argmax(dim=-1), torch.arange(moved.shape[-1]).expand(2, -1))
@@ -229,12 +220,10 @@ def test_disordered_labels_are_the_blurred_ones_along_an_order_of_each_network()
 
 def test_networks_side_by_side_learn_at_their_own_rates():
     """Two rates in one batch against each of them alone."""
-    size = Heads.at("ci")
-    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
+    found = fits.data("lorenz", networks=2, **FACTS)
 
     def weights(rates):
-        options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-        one = fits.Arm(size, "scalar", found.values, "attention", False, **options)
+        one = arm("scalar", found)
         fits.fit(one, found, steps=5, batch=3, rates=torch.tensor(rates, dtype=torch.float64))
         return [weight.detach() for weight in one.model.parameters()]
 
@@ -243,26 +232,6 @@ def test_networks_side_by_side_learn_at_their_own_rates():
         assert torch.allclose(b[0], s[0], atol=1e-12)
         assert torch.allclose(b[1], f[1], atol=1e-12)
     assert not torch.allclose(slow[0][1], fast[0][1])
-
-
-def test_the_rate_warms_up_and_ends_near_zero(monkeypatch):
-    monkeypatch.setattr(fits.training, "train", lambda loss, optimiser, *, steps, rate: [*map(rate, range(steps))])
-    found = fits.data("lorenz", networks=2, num=6, judged=16, length=8, noise=0.0, seed=0, role="fit")
-    options = {"seed": 0, "role": "fit", "device": torch.device("cpu"), "dtype": torch.float64}
-    one = fits.Arm(Heads.at("ci"), "scalar", found.values, "attention", False, **options)
-    rates = fits.fit(one, found, steps=100, batch=3, rates=torch.tensor([0.1, 0.4], dtype=torch.float64))
-    assert [rates[0], rates[50]] == pytest.approx([0.04, 0.2])
-    assert rates[9] == pytest.approx(max(rates)) == pytest.approx(0.4, rel=0.03)
-    assert 0 < rates[99] < 2e-4
-
-
-def test_the_pooled_law_is_the_same_in_pieces(rows, monkeypatch):
-    """Of its forty sequences seven are read at once."""
-    monkeypatch.setattr(trained, "AT_ONCE", 7)
-    found = Order.at("ci").run({"arm": "ce"}, seed=0, device=torch.device("cpu"), dtype=torch.float32)
-    whole = rows[Order].query("arm == 'ce'")
-    for name in ("bias", "unbiased", "slope", "law"):
-        assert found[name].dropna().to_numpy() == pytest.approx(whole[name].dropna().to_numpy(), rel=1e-3, abs=1e-5)
 
 
 def test_the_arms_that_take_a_blur_apart(rows):

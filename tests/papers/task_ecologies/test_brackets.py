@@ -1,7 +1,6 @@
 """Bracketed expressions, their twins, tables of letters, and who tells balanced from unbalanced."""
 
 import itertools
-from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -81,16 +80,6 @@ def test_a_matched_twin_has_only_pairs_that_balanced_text_has(text, chunks):
     assert betrayed > 50  # what the published control lets a table of pairs see
 
 
-def test_tokens_are_letters_after_the_opening_one():
-    ids = expressions.expression_ids(["(a z)"])
-    assert ids.tolist() == [[expressions.OPENING, 26, 0, 28, 25, 27]]
-    assert expressions.OPENING == 29
-    assert expressions.VOCABULARY == 30
-    for wrong, message in ((["ab", "a"], "one length"), (["A"], "unknown"), ([], "one length")):
-        with pytest.raises(ValueError, match=message):
-            expressions.expression_ids(wrong)
-
-
 def slow_table(texts, order: int, V: int, opening: int, strength: float) -> dict:
     """Counts by window in dictionaries, shorter windows as prior."""
     rows = [[opening] * (order - 2) + list(map(int, row)) for row in texts]
@@ -131,12 +120,6 @@ def test_a_table_with_a_state_is_a_table_for_each_of_its_values():
     assert table.losses(unopened)[0, 2] > plain.losses(unopened)[0, 2] + 1  # a ")" before any "("
 
 
-def test_states_of_a_text():
-    ids = expressions.expression_ids(["a)(b(c"])
-    assert expressions.opened(ids).tolist() == [[0, 0, 0, 1, 1, 1, 1]]
-    assert (expressions.depth(ids) - 1).tolist() == [[0, 0, -1, 0, 0, 1, 1]]
-
-
 def test_a_ruler_reads_the_texts_of_the_networks(rows):
     """At the size of ``Rescue`` its triples are the table of ``Rescue`` where all text has brackets."""
     same = Rescue(replicates=1, corpus=40_000, judged=12, steps=10, alphas=(0.0, 0.5, 1.0), rates=(0.01,))
@@ -155,27 +138,6 @@ def test_pairs_that_are_told_apart():
     assert (float(told["gap"]), float(told["right"])) == (pytest.approx(0.5 / 3), 0.5)
 
 
-def test_as_many_texts_are_judged_as_it_says(monkeypatch):
-    """Balanced, unbalanced and held out for the choice of the rate, though more were drawn to train on."""
-    own_losses, judged = brackets.own_losses, []
-
-    def noted(model, texts, device):
-        judged.append(texts.shape[1])
-        return own_losses(model, texts, device)
-
-    monkeypatch.setattr(brackets, "own_losses", noted)
-    small = Rescue(replicates=1, corpus=40_000, judged=12, steps=20, alphas=(1.0,), rates=(0.01,))
-    run_experiment(small, seed=0, device="cpu")
-    assert judged == [12] * 5
-
-
-@pytest.mark.parametrize("tier", Ruler.tiers)
-def test_a_ruler_has_the_corpora_of_the_networks(tier):
-    facts = ("replicates", "corpus", "judged", "steps")
-    networks, ruler = (attrgetter(*facts)(each.at(tier)) for each in (Rescue, Ruler))
-    assert ruler == networks
-
-
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_tables_are_counts(order):
     texts = torch.randint(3, (4, 8), generator=stream(0, "texts"))
@@ -190,12 +152,6 @@ def test_tables_are_counts(order):
     assert losses[0].numpy() == pytest.approx(by_hand, abs=1e-12)
 
 
-def test_wrong_tables_are_named():
-    for facts, message in (({"order": 0}, "order = 0"), ({"order": 2, "strength": 0.0}, "strength = 0")):
-        with pytest.raises(ValueError, match=message):
-            fit_ngram(torch.zeros(1, 3, dtype=torch.long), vocabulary=2, opening=1, **facts)
-
-
 def test_mixtures_blank_what_they_should(chunks):
     code = both_ways(chunks)
     for alpha, share in ((0.0, 0.0), (1.0, 1.0)):
@@ -203,11 +159,6 @@ def test_mixtures_blank_what_they_should(chunks):
         assert ((texts == 26).any(dim=1).double().mean().item()) == share
     many = mixture(code, 0.25, 2000, stream(0, "mixture"))
     assert (many == 26).any(dim=1).double().mean().item() == pytest.approx(0.25, abs=0.04)
-
-
-def test_a_corpus_without_enough_twins_is_refused():
-    with pytest.raises(ValueError, match="enlarge the corpus"):
-        Rescue(judged=50).judged_pairs(["(ab cd)"], stream(0, "twins"))
 
 
 def test_tables_tell_the_published_twins_apart_and_not_the_matched_ones(rows):
@@ -330,10 +281,6 @@ def test_the_last_generation_is_judged_replicate_by_replicate():
         arm=["selected", "selected", "shuffled", "shuffled"] * 2, alpha=[0.0] * 4 + [0.7, 0.9, 0.5, 0.6]
     )
     assert brackets.more_brackets("network")(table).value == pytest.approx(0.25)
-
-
-def test_the_figure_of_recipes_says_where_they_end(rows, tells):
-    tells(brackets.populations(rows[RecipePopulation]), "networks, selected", "tables of triples, fitness at random")
 
 
 def test_two_looks_have_a_wider_interval(rows):

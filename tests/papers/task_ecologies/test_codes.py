@@ -5,7 +5,6 @@ import math
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.spatial import ConvexHull
 from scipy.special import rel_entr
@@ -17,11 +16,10 @@ from derived.papers.task_ecologies.data.ecologies import equidistant, random_eco
 from derived.papers.task_ecologies.model.codes import (
     BLOCK,
     best_partition,
-    cell_costs,
     minimum_convolution,
     split_cost,
 )
-from derived.papers.task_ecologies.model.partitions import cells, merged, merges, separated, splits
+from derived.papers.task_ecologies.model.partitions import cells, merges, normal_form, separated, splits
 
 EXPERIMENTS = (codes.Equidistant, codes.Picture)
 
@@ -44,18 +42,6 @@ def listed(e: task_ecologies.FiniteEcology) -> tuple[np.ndarray, np.ndarray, np.
     )
 
 
-def test_the_quotient_is_the_simplest_free_code():
-    """`te-quotient`: one simplest free code; the least excess at entropy I is zero from I* on."""
-    e = ecology(classes=(0, 1, 0, 2, 1))
-    partitions, loss, H = listed(e)
-    free = loss - e.entropy_floor() < 1e-12
-    order = np.flatnonzero(free)[np.argsort(H[free])]
-    assert np.array_equal(partitions[order[0]], e.quotient())
-    assert H[order[1]] > H[order[0]] + 1e-3
-    assert H[free].max() <= e.complexity(np.arange(5)) + 1e-15
-    assert (loss[H[order[0]] - 1e-12 > H] - e.entropy_floor()).min() > 1e-4
-
-
 @pytest.mark.parametrize("informed", [False, True])
 def test_what_a_split_gains(informed):
     """`te-split`: J before less J after is pi_S (G - beta h), for every way to cut every cell."""
@@ -66,6 +52,10 @@ def test_what_a_split_gains(informed):
             mass = e.prior[A].sum() + e.prior[B].sum()
             assert abs(fall - mass * (task_ecologies.split_gain(e, A, B) - beta * split_cost(e, A, B))) <= 1e-14
     assert abs(task_ecologies.split_gain(e, [0], [1, 2]) - task_ecologies.split_gain(e, [2, 1], [0])) <= 1e-15
+
+
+def merged(labels, A, B):
+    return normal_form(np.where(np.isin(np.arange(labels.size), B), labels[A[0]], labels))
 
 
 def test_splits_and_merges_are_all_of_them():
@@ -93,24 +83,6 @@ def test_the_local_threshold():
     assert task_ecologies.local_threshold(ecology(classes=[0] * 5)) == math.inf
 
 
-def test_the_objective_is_a_sum_over_cells():
-    """`te-additive`: loss and entropy of each partition are sums of the costs of its cells."""
-    e = ecology(2, informed=True)
-    costs = cell_costs(e)
-    for labels, loss, H in zip(*listed(e), strict=True):
-        assert abs(costs.losses[masks(labels)].sum() - loss) <= 1e-14
-        assert abs(costs.entropies[masks(labels)].sum() - H) <= 1e-14
-    assert costs.losses[0] == costs.entropies[0] == 0
-
-
-@pytest.mark.parametrize("k", [0, 1, 3, 6])
-def test_the_minimum_convolution_is_written_out(k):
-    g = np.random.default_rng(k)
-    f, h = g.random(2**k), g.random(2**k)
-    expected = [min(f[B] + h[T ^ B] for B in range(2**k) if B & T == B) for T in range(2**k)]
-    assert np.array_equal(minimum_convolution(f, h), expected)
-
-
 def test_the_minimum_convolution_beyond_one_block(monkeypatch):
     g = np.random.default_rng(0)
     f, h = g.random(2**7), g.random(2**7)
@@ -135,18 +107,6 @@ def test_the_recursion_finds_the_least(n):
     assert abs(costs[best_partition(costs)].sum() - expected) <= 1e-14
 
 
-def test_limits_of_the_price():
-    """Free, the quotient or a refinement of it; dear, one cell. Relabelled worlds have the relabelled optimum."""
-    e = ecology(5, classes=(0, 1, 0, 2, 1))
-    assert task_ecologies.is_refinement(task_ecologies.optimal_partition(e, 0.0).labels, e.quotient())
-    assert np.array_equal(task_ecologies.optimal_partition(e, 1e-9).labels, e.quotient())
-    assert (task_ecologies.optimal_partition(e, 100.0).labels == 0).all()
-    order = [3, 1, 4, 0, 2]
-    moved = task_ecologies.FiniteEcology(e.prior[order], e.contexts, e.laws[order])
-    there, here = task_ecologies.optimal_partition(moved, 0.03), task_ecologies.optimal_partition(e, 0.03)
-    assert np.array_equal(here.labels[order][:, None] == here.labels[order], there.labels[:, None] == there.labels)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_path_is_the_lower_hull(seed):
     """`te-additive`: the points of the path are the vertices of SciPy's hull that look down and left, in order."""
@@ -167,11 +127,6 @@ def test_the_path_is_the_lower_hull(seed):
     middle = [(here.beta + after.beta) / 2 for here, after in pairwise(path)]
     for beta, each in zip(middle, path, strict=False):
         assert np.array_equal(task_ecologies.optimal_partition(e, beta).labels, each.labels)
-
-
-def test_one_class_has_a_path_of_one_point():
-    e = ecology(classes=[0] * 5)
-    assert [each.labels.tolist() for each in task_ecologies.partition_path(e)] == [[0] * 5]
 
 
 @pytest.mark.parametrize("n", [3, 4, 7])
@@ -228,27 +183,3 @@ def test_the_constant_of_the_expansion():
     x = np.concatenate([np.linspace(-0.5, -0.001, 5000), np.linspace(0.001, 0.5, 5000)])
     ratio = np.abs((1 + x) * np.log1p(x) - x - x**2 / 2) / np.abs(x) ** 3
     assert 0.227 < ratio.max() < 0.2275
-
-
-def test_rows_say_so_where_a_form_is_wrong(monkeypatch):
-    """Worlds that are not equally far apart have another ratio."""
-    uneven = lambda n, epsilon: ecology(n=n, uniform=True)  # noqa: E731
-    monkeypatch.setattr(codes, "equidistant_ecology", uneven)
-    table = codes.Equidistant.at("tiny").run({"n": 4}, seed=0, device="cpu", dtype=None)
-    assert (table["ratio"] / table["predicted"] - 1).abs().min() > 0.1
-
-
-def test_the_picture_is_of_one_ecology(rows):
-    table = rows[codes.Picture]
-    assert len(table) == 52
-    assert table["quotient"].sum() == 1
-    assert table.loc[table["quotient"], "begins"].item() == 0.0
-    assert (table["excess"] < 1e-12).sum() == 2
-
-
-def test_figures_say_in_words_what_they_show(rows, tells):
-    picture = rows[codes.Picture]
-    begins = picture["begins"].dropna()
-    tells(codes.excess_and_complexity(picture), "52 partitions", "2 have no excess", f"{len(begins)} partitions lie")
-    even = pd.DataFrame([{"n": 5, "epsilon": 0.3, "first": 0.09, "threshold": 0.12}])
-    tells(codes.walls(picture, even), "4 from price 0.000", "all five join at 0.090", "pays, at 0.120")

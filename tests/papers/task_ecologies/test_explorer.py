@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from derived.papers.task_ecologies import explorer, local_threshold, optimal_partition, partition_path
-from derived.papers.task_ecologies.data.triangles import standing, triangle, triangles
+from derived.papers.task_ecologies.data.triangles import triangle, triangles
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +31,6 @@ def test_equidistant_worlds_are_metastable_between_the_two_thresholds():
     merged, first = partition_path(ecology)[-1].beta, local_threshold(ecology)
     assert merged == pytest.approx((np.log(3) + 0.5 * np.log(0.5) + 0.5 * np.log(0.25)) / np.log(3))
     assert merged < 0.055 < first  # where the explorer opens
-
-
-def test_a_code_is_no_local_minimum_if_one_merge_is_better():
-    excesses, complexities = np.array([0.5, 0.1, 0.1, 0.1, 0.0]), np.array([0.0, 0.6, 0.6, 0.6, 1.1])
-    best, local = standing(complexities, excesses, 0.3)
-    assert not best[4]
-    assert not local[4]
-    assert best[1:4].all()
-    assert local[1:4].all()
 
 
 def test_it_opens_where_a_code_is_metastable():

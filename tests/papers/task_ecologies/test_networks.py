@@ -7,7 +7,6 @@ import torch
 
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
-from derived.papers.task_ecologies import networks
 from derived.papers.task_ecologies.data.ecologies import random_ecology
 from derived.papers.task_ecologies.model.ecology import FiniteEcology
 from derived.papers.task_ecologies.model.gpt import GPTSize, MicroGPT
@@ -18,7 +17,7 @@ EXPERIMENTS = (Imposed, Quotient)
 
 
 def outputs(model: MicroGPT, contexts: torch.Tensor, shown: torch.Tensor) -> torch.Tensor:
-    """Laws after context and observation: (models, contexts, V)."""
+    """Distributions after context and observation: (models, contexts, V)."""
     ids = torch.cat([contexts, shown.expand(len(contexts), -1)], dim=1)
     return model(ids)[:, :, -1].softmax(dim=-1).detach()
 
@@ -112,7 +111,7 @@ def test_hidden_states_are_compared_within_and_between_classes_in_each_context()
 
 
 def test_rows_of_the_quotient(rows):
-    """Worlds of one class are said alike at the end and not at the start; with six laws nothing comes together."""
+    """Worlds of one class have like outputs at the end, not at the start; six distributions stay apart."""
     table = rows[Quotient]
     assert len(table) == 2 * 2 * 2 * 2
     start = table[table["at"] == "start"].set_index(["arm", "decay", "replicate"])
@@ -142,7 +141,3 @@ def test_an_imposed_code_is_judged_and_can_fail(rows, expected):
     claim = next(each for each in CLAIMS if each.id == "TE-13.d")
     assert claim.judge(claim.measure(rows[Imposed]))[0] == expected[claim.id]
     assert claim.judge(claim.measure(rows[Imposed].assign(loss=rows[Imposed]["loss"] + 0.01)))[0] == "fails"
-
-
-def test_the_figure_says_in_words_what_it_shows(rows, tells):
-    tells(networks.trained_against_optimum(rows[Imposed], rows[Quotient]), "a random cell", "all different, outputs")

@@ -56,16 +56,6 @@ def test_the_simplest_free_code_of_three_worlds_in_a_row_is_not_unique():
         ecology.quotient()
 
 
-def test_independent_contexts_leave_one_simplest_free_code():
-    """`te-informed`: with contexts that are possible in all worlds compatibility is transitive."""
-    laws = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))[[0, 0, 1, 1, 1]]
-    ecology = FiniteEcology(np.full(5, 0.2), np.full((5, 4), 0.25), laws)
-    free = free_codes(ecology)
-    least = min(map(ecology.complexity, free))
-    assert [code for code in free if ecology.complexity(code) < least + 1e-12] == [(0, 0, 1, 1, 1)]
-    assert len(free) == 2 * 5
-
-
 def test_the_coins_of_the_page():
     coins = FiniteEcology([1 / 3] * 3, [1.0], [[[1, 0]], [[0.5, 0.5]], [[0, 1]]])
     assert coins.entropy_floor() == pytest.approx(np.log(2) / 3)

@@ -33,14 +33,6 @@ def test_parents_come_in_proportion_to_share_times_fitness():
     assert batch.shape == (4, 5)
 
 
-def test_selection_that_hears_the_loss_lowers_it_in_expectation_whatever_the_losses():
-    """Cov(e^(-sR), R) <= 0 always: an expected change below zero is no finding."""
-    g = np.random.default_rng(0)
-    for s in (0.1, 1.0, 30.0):
-        R = g.normal(size=(200, 20))
-        assert (selection.price_terms(np.exp(-s * R), R).selection < 0).all()
-
-
 def random_kernel(m: int, g) -> np.ndarray:
     Q = g.random((m, m)) ** 3 + 0.01
     return Q / Q.sum(axis=1, keepdims=True)
@@ -67,19 +59,6 @@ def test_without_mutation_free_codes_keep_their_ratio():
         x = f * x / (f @ x)
     assert x[1] / x[0] == pytest.approx(3, abs=1e-12)
     assert x[2] < 1e-3
-
-
-def test_equal_fitness_leaves_the_shares_to_mutation():
-    """`te-blind`: the quotient and a finer code of no excess are equally fit; other rates give other shares."""
-    f = np.array([1.0, 1.0, 0.6])  # quotient, finer code, constant code
-    shares = []
-    for back in (1.0, 3.0):
-        L = np.array([[-2.0, 1.0, 1.0], [back, -back - 1, 1.0], [1.0, 1.0, -2.0]])
-        shares.append(selection.quasispecies(f, np.eye(3) + 1e-6 * L))
-    assert shares[0][:2] == pytest.approx([0.5, 0.5], abs=1e-3)
-    assert shares[1][:2] == pytest.approx([0.75, 0.25], abs=1e-3)
-    dearer = selection.quasispecies(np.array([1.0, 0.99, 0.6]), np.eye(3) + 1e-6 * L)  # with a cost of its own it goes
-    assert dearer[1] < 1e-3
 
 
 def test_recipes_whose_share_is_independent_of_the_background_never_lose_it():

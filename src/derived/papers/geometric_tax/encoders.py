@@ -101,14 +101,10 @@ def encoders_differ(rows: pd.DataFrame) -> Estimate:
     return ratio(farthest(rows, "scalar", 3))
 
 
-def more(one: Estimate, other: Estimate) -> Estimate:
-    """One such factor over another, from intervals that hold jointly."""
-    return ratio(Estimate(one.value - other.value, one.n, one.low - other.high, one.high - other.low))
-
-
 def labels_differ_more(rows: pd.DataFrame) -> Estimate:
-    """That factor under hard labels over the factor under the squared error."""
-    return more(farthest(rows, "ce", 6), farthest(rows, "scalar", 6))
+    """That factor under hard labels over the factor under the squared error, from intervals that hold jointly."""
+    one, other = (farthest(rows, arm, 6) for arm in ("ce", "scalar"))
+    return ratio(Estimate(one.value - other.value, one.n, one.low - other.high, one.high - other.low))
 
 
 CLAIMS = (

@@ -80,7 +80,7 @@ smoothed = close(
 
 
 def _states(generator: torch.Generator) -> dict:
-    """States of a unit and an origin of their own, and the same with one token struck in each sequence, three times."""
+    """States in some unit and with some origin, and the same with one token struck in each sequence, three times."""
     n, L, p, q = 12, 5, 3, 3
     draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
     states = draw(n, 1, p) + draw(L, p) + draw(n, L, p)
@@ -90,16 +90,6 @@ def _states(generator: torch.Generator) -> dict:
     return {"states": unit * (states + 7), "struck": unit * (struck + 7)}
 
 
-def _parts(split, states, struck) -> np.ndarray:
-    return ask(split, (2,), states=states, struck=struck)
-
-
-def _no_unit(split, states, struck):
-    """`gt-pooled`: J/T and V/T do not change when states are scaled and shifted."""
-    off = np.abs(_parts(split, states, struck) / _parts(split, 3 * states - 1, 3 * struck - 1) - 1).max()
-    return f"in another unit it is off by {off:.2g}" if off > 100 * FLOAT32 else None
-
-
 def _by_loops(split, states, struck):
     """`gt-pooled`: sequence by sequence, strike by strike."""
     h, g = states.numpy(), struck.numpy()
@@ -107,7 +97,7 @@ def _by_loops(split, states, struck):
     means = np.array([each.mean(axis=0) for each in h])
     single = h.reshape(-1, h.shape[-1])
     V, T = (np.mean(np.sum((each - each.mean(axis=0)) ** 2, axis=1)) for each in (means, single))
-    off = np.abs(_parts(split, states, struck) / np.array([np.mean(moves) / T, V / T]) - 1)
+    off = np.abs(ask(split, (2,), states=states, struck=struck) / np.array([np.mean(moves) / T, V / T]) - 1)
     name = ("J/T", "V/T")[int(off.argmax())]
     return f"{name} is off by {off.max():.1%}" if off.max() > 100 * FLOAT32 else None
 
@@ -124,7 +114,7 @@ def _from(change):
 
 
 split_states = holds(
-    (_no_unit, _by_loops),
+    (_by_loops,),
     _states,
     mistakes={
         "the mean moves by J over L squared": _from(lambda h, J, V, T: (J / h.shape[1] ** 2, V, T)),

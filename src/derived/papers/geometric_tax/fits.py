@@ -106,13 +106,13 @@ class Shuffled(Bins):
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """What R networks are trained on, the paths that choose the rate, the same for all, and those that judge: each
+    """What R networks are trained on, the paths that choose the rate, the same for all, and the paths that judge: each
     network has its own draw of them and of their disturbance, so that networks differ as draws do."""
 
     low: Tensor  # of the range, whose share a value is
     high: Tensor
     values: Tensor  # (R, paths, L + 1), what is read
-    labels: Tensor  # the same paths, what is asked for
+    labels: Tensor  # the same paths, as the targets
     valid: Tensor  # (1, 2 judged, L + 1)
     valid_labels: Tensor
     states: Tensor  # (R, judged, L + 1, d) of the judged paths
@@ -134,7 +134,7 @@ def data(
     on: str = "values",
 ) -> Data:
     """Paths of a system; ``noise``: standard deviation of what is added, as a share of the range, to every observed
-    value of training, validation and test paths alike, or ``on`` "labels" to the next values that are asked for."""
+    value of training, validation and test paths alike, or ``on`` "labels" to the target values alone."""
     L = length + 1
 
     def drawn(n: int, *names) -> Tensor:
@@ -144,7 +144,7 @@ def data(
     low, high = valid[..., 0].min(), valid[..., 0].max()
 
     def observed(states: Tensor, *names) -> tuple[Tensor, Tensor]:
-        """What is read and what is asked for."""
+        """Inputs and targets."""
         x = (states[..., 0] - low) / (high - low)
         noisy = x + noise * torch.randn(x.shape, generator=stream(seed, system, "noise", *names), dtype=x.dtype)
         return (noisy if on == "values" else x), noisy
@@ -246,7 +246,7 @@ class Fits(Experiment):
 
 
 class Arm:
-    """R networks of one arm: what they read, what they are asked for, and what their head says in values.
+    """R networks of one arm: what they read, their targets, and what their head says in values.
 
     arm   "ce" hard labels, "blurred" labels, "disordered" (blurred along a random order of the bins), "smoothed" (as
           soft as the blurred ones, with no neighbours), "coarse" and "coarser" (hard labels in ``GROUPS``; the tokens
@@ -365,9 +365,8 @@ def probe(h: Tensor, states: Tensor) -> Tensor:
     H, h = H - centre, h - centre
     gram = H.mT @ H
     ridge = 1e-6 * gram.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
-    weights = torch.linalg.solve(
-        gram + torch.diag_embed(ridge.unsqueeze(-1).expand(gram.shape[:-1])), H.mT @ (T - mean)
-    )
+    small = ridge[:, None, None] * torch.eye(gram.shape[-1], dtype=gram.dtype)
+    weights = torch.linalg.solve(gram + small, H.mT @ (T - mean))
     return 1 - (h @ weights + mean - t).square().mean(dim=1) / (t - t.mean(dim=1, keepdim=True)).square().mean(dim=1)
 
 

@@ -18,7 +18,7 @@ from derived.lab.claims import on_page
 from derived.lab.experiment import Experiment, rows
 from derived.lab.plot import DASHED, beside, largest, panel_label, shades
 
-from .model.labels import bin_law, fisher_rao_length, path_length, staircase_length
+from .model.labels import bin_law, fisher_rao_length, path_length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,7 @@ class FisherRao(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         lengths = [fisher_rao_length(K, condition["sigma"]) for K in self.codes]
-        return pd.DataFrame(
-            {"K": self.codes, "length": lengths, "steps_cap": [staircase_length(K) for K in self.codes]}
-        )
+        return pd.DataFrame({"K": self.codes, "length": lengths, "steps_cap": [np.pi * (K - 1) for K in self.codes]})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,14 +37,14 @@ def over_cases(value: Callable[[pd.DataFrame, str], pd.Series], cases: Sequence[
     return measure
 
 
-def times(one: str, other: str, cases: Sequence[str] = ("",), decides: Decides = lowest) -> Measure:
-    """D of the first arm over that of the second, in the case that decides."""
+def times(one: str, other: str, cases: Sequence[str] = ("",)) -> Measure:
+    """D of the first arm over that of the second, in the case where it is least."""
 
     def logs(rows: pd.DataFrame, case: str) -> pd.Series:
         and_case = f" and {case}" if case else ""
         return np.log(judged(rows, one + and_case) / judged(rows, other + and_case))
 
-    measure = over_cases(logs, cases, decides)
+    measure = over_cases(logs, cases, lowest)
     return lambda rows: ratio(measure(rows))
 
 
@@ -68,12 +68,12 @@ def learned(rows: pd.DataFrame, arm: str, case: str = "") -> None:
         raise ValueError(f"{where(arm)} has not learned: it misses the next value by {missed}, more than {limit}")
 
 
-def if_flat(measure: Measure, cases: Sequence[str], *arms: str) -> Measure:
-    """The measure, where the arms, or hard labels and the squared error, are flat on each of the systems."""
+def if_flat(measure: Measure, cases: Sequence[str]) -> Measure:
+    """The measure, where hard labels and the squared error are flat on each of the systems."""
 
     def judged_if(rows: pd.DataFrame) -> Estimate:
         for case in cases:
-            for arm in arms or ("arm == 'ce'", "arm == 'scalar'"):
+            for arm in ("arm == 'ce'", "arm == 'scalar'"):
                 flat(rows, f"{arm} and {case}")
         return measure(rows)
 

@@ -73,11 +73,6 @@ class Longer(Fits):
 QUIET = "noise == 0"
 
 
-def logs(rows: pd.DataFrame, where: str) -> pd.Series:
-    """ln D of the judged networks of one arm, by replicate."""
-    return np.log(judged(rows, where))
-
-
 def highest_inner(rows: pd.DataFrame, where: str) -> int:
     """The inner codebook whose searched networks have the largest D at the rate that was chosen."""
     hard = chosen(rows, f"arm == 'ce' and {where}")
@@ -87,8 +82,8 @@ def highest_inner(rows: pd.DataFrame, where: str) -> int:
 
 
 def learned(rows: pd.DataFrame, where: str, K: int) -> None:
-    """ValueError unless the networks of a codebook find the next value to within twice the error of those that find it
-    best with as many codes or fewer, and, where they are judged before their end, are at a plateau: the rule of GT-7c.
+    """ValueError unless the networks of a codebook miss the next value by at most twice what the best with as many codes
+    or fewer do, and, where they are judged before their end, are at a plateau: the rule of GT-7c.
 
     Bins that are narrower can say all that wider ones say; the wider ones cannot say more than their width lets them."""
     hard = {
@@ -111,7 +106,7 @@ def inner_over_ends(rows: pd.DataFrame) -> Estimate:
     inner, ends = highest_inner(rows, QUIET), (rows["K"].min(), rows["K"].max())
     for K in (inner, *ends):
         learned(rows, QUIET, K)
-    at = {K: logs(rows, f"arm == 'ce' and {QUIET} and K == {K}") for K in (inner, *ends)}
+    at = {K: np.log(judged(rows, f"arm == 'ce' and {QUIET} and K == {K}")) for K in (inner, *ends)}
     return ratio(lowest([stats.mean(at[inner] - at[end], 1 - (1 - LEVEL) / 2) for end in ends]))
 
 
@@ -121,7 +116,7 @@ def tax(rows: pd.DataFrame, where: str, K: int) -> pd.Series:
     value = f"arm == 'scalar' and {where}"
     learned(rows, where, K)
     flat(rows, value)
-    return logs(rows, f"arm == 'ce' and K == {K} and {where}") - logs(rows, value)
+    return np.log(judged(rows, f"arm == 'ce' and K == {K} and {where}") / judged(rows, value))
 
 
 def tax_halved(loud: str) -> Measure:

@@ -1,12 +1,14 @@
-"""What a network is asked for, and how its states jump: heads and labels on three systems (GT-7, GT-2).
+"""The target of a network, and how its states jump: heads and labels on three systems (GT-7, GT-2).
 
-Every arm reads the same tokens through the same encoder from the same first weights; only what is asked of it differs.
+All arms read the same tokens through the same encoder from the same first weights; labels or losses differ.
 
 symbol      name         meaning                                                          axes
 J / T       jump         mean square jump of a sequence's summed states per struck token, over the variance of single states
 V / T       spread       variance between the means of sequences, over the same
 """
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +22,7 @@ from torch import Tensor
 from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, statistic, within
 from derived.lab.measure import Measure, chosen, lowest
-from derived.lab.plot import COLOURS, DASHED, INK, MUTED, beside, largest, panel_label, plain_log
+from derived.lab.plot import COLOURS, DASHED, INK, MUTED, largest, panel_label, plain_log
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 
@@ -59,7 +61,7 @@ class Heads(Fits):
         return self.fitted(**condition, looks=looks, seed=seed + 1, device=device, dtype=dtype)
 
 
-#: The rates that the searches of ``Heads`` and, for four bins on Lorenz paths, of ``Order`` chose at tier ``cpu``; four
+#: The rates that the searches of ``Heads`` and, for four bins on Lorenz paths, of ``Order`` chose at size ``cpu``; four
 #: bins on the other systems have that of hard labels.
 CHOSEN = {
     "lorenz": {"ce": 0.025, "coarser": 0.016, "blurred": 0.016, "scalar": 0.04},
@@ -97,17 +99,17 @@ class Split(Fits):
 class Order(Fits):
     """GT-7c, 7b.a: Lorenz; what a blurred label changes, taken apart. Beside hard and blurred labels there are
     "smoothed" (as soft, no neighbours), "disordered" (blurred along a random order of the bins), "coarse" (hard labels
-    as wide as the blur's standard deviation) and "coarser" (of about its entropy). GT-2: the pooled law on each of
+    as wide as the blur's standard deviation) and "coarser" (of about its entropy). GT-2: the pooled formula on each of
     these networks.
 
     Rows: arm, and those of ``Fits``; at the end of each judged network also bias (share of J that is the mean square of
     a sequence's mean displacement), unbiased (the same where each displacement has a sign drawn at random: nothing is
-    to be found), slope (of ln D in ln r over the shares of struck positions), law (D over the pooled law with this
+    to be found), slope (of ln D in ln r over the shares of struck positions), law (D over the pooled formula with this
     bias, geometric mean over the shares).
     """
 
     looks: tuple[float, ...] = (0.1, 0.3, 0.9)
-    struck: int = 2000  # sequences on which the pooled law is tried
+    struck: int = 2000  # sequences on which the pooled formula is tried
     strikes: int = 4  # single tokens struck in each of them
 
     tiers: ClassVar = {
@@ -132,7 +134,7 @@ class Order(Fits):
 
     @torch.no_grad()
     def law(self, arm: Arm, found: Data) -> dict[str, Tensor]:
-        """The pooled law of each network at the end: its terms from single tokens that are struck, D from shares."""
+        """The pooled formula of each network at the end: its terms from single struck tokens, D from shares."""
         L, q = self.length, self.strikes
         x, struck = strikes(arm, found, "lorenz", self.struck, q)
 
@@ -160,6 +162,7 @@ class Order(Fits):
 # Claims: criteria and expected verdicts were written before the runs. A pilot of ``Split`` with other seeds, three
 # networks for each arm, had been seen; its rows were thrown away.
 
+Takes = Callable[[str], Measure]
 EACH = [f"system == '{system}'" for system in SYSTEMS]
 HARD, SCALAR = "arm == 'ce'", "arm == 'scalar'"
 
@@ -183,13 +186,17 @@ def as_jumpy(rows: pd.DataFrame, hard: str = "ce", soft: str = "scalar") -> Esti
     return ratio(lowest(found))
 
 
+def beyond_half(hard: pd.Series, one: pd.Series, whole: pd.Series) -> pd.Series:
+    """What ``one`` takes of ``hard``, less half of what ``whole`` takes of it."""
+    return hard - one - (hard - whole) / 2
+
+
 def more_than_half(arm: str) -> Measure:
     """ln J / T under hard labels less that of an arm, less half of the same for the squared error; the lower of Lorenz
     paths and oscillators."""
 
     def takes(rows: pd.DataFrame, case: str) -> pd.Series:
-        hard = jump(rows, "ce", case)
-        return hard - jump(rows, arm, case) - (hard - jump(rows, "scalar", case)) / 2
+        return beyond_half(*(jump(rows, each, case) for each in ("ce", arm, "scalar")))
 
     return over_cases(takes, EACH[:2], lowest)
 
@@ -206,8 +213,7 @@ def takes_half(arm: str) -> Measure:
     def taken(rows: pd.DataFrame) -> Estimate:
         for each in ("ce", arm, "blurred"):
             learned(rows, each)
-        hard, one, blurred = (np.log(judged(rows, f"arm == '{each}'")) for each in ("ce", arm, "blurred"))
-        return stats.mean(hard - one - (hard - blurred) / 2)
+        return stats.mean(beyond_half(*(np.log(judged(rows, f"arm == '{each}'")) for each in ("ce", arm, "blurred"))))
 
     return taken
 
@@ -231,6 +237,14 @@ FLAT = f", both {PLATEAU}"
 LEARNED, OF_THREE = ", where both have learned", ", the smallest of three systems"
 SMALL = "small networks on generated paths stand in for the paper's"
 SEARCHED = "four networks chose each rate, among six a factor of 1.6 apart"
+
+
+def half_taken(id: str, statement: str, experiment: type[Fits], quantity: str, takes: Takes, arms: tuple, where: str):
+    """The claim that the first arm takes half of a difference of logarithms; the second is compared, the third is idle."""
+    arm, (name, other), idle = arms
+    facts = {"comparison": (name, takes(other)), "control": takes(idle), "where": where, "unit": "nats", **TRAINED}
+    return statistic(id, statement, experiment, takes(arm), quantity, at_least(0), **facts)
+
 
 CLAIMS = (
     statistic(
@@ -257,18 +271,14 @@ CLAIMS = (
         **TIMES,
         control=lambda rows: as_jumpy(rows, soft="untrained"),
     ),
-    statistic(
+    half_taken(
         "GT-7.k",
         "On Lorenz paths and on oscillators blurred labels take more than half of the difference of $\\ln(J/T)$ between hard labels and the squared error of the next value.",
         Split,
-        more_than_half("blurred"),
         "difference of $\\ln(J/T)$ between hard and blurred labels less half of that between hard labels and squared error, the smaller of two systems",
-        at_least(0),
+        more_than_half,
+        ("blurred", ("hard labels in four bins", "coarser"), "untrained"),
         where="on wave forms, which are foreseen least, a pilot had a third; it is shown and not judged",
-        unit="nats",
-        **TRAINED,
-        comparison=("hard labels in four bins", more_than_half("coarser")),
-        control=more_than_half("untrained"),
     ),
     statistic(
         "GT-7.d",
@@ -296,18 +306,14 @@ CLAIMS = (
         comparison=("hard over smoothed labels", once_learned("ce", "smoothed")),
         control="labels under other names are the idle arm, and GT-7.a judges them on the same system",
     ),
-    statistic(
+    half_taken(
         "GT-7c.d",
         "On Lorenz paths hard labels in four bins, which know no neighbours, take at least half of what blurred labels take of the distortion $D$, in logarithms.",
         Order,
-        takes_half("coarser"),
         "difference of $\\ln D$ between hard labels and hard labels in four bins less half of that between hard and blurred labels, where all have learned",
-        at_least(0),
+        takes_half,
+        ("coarser", ("hard labels in sixteen bins", "coarse"), "smoothed"),
         where="four bins have about the entropy of the blur; the rows were known when the limit was set, since the old one let 73 % and 99 % pass alike",
-        unit="nats",
-        **TRAINED,
-        comparison=("hard labels in sixteen bins", takes_half("coarse")),
-        control=takes_half("smoothed"),
     ),
     statistic(
         "GT-2.d",
@@ -328,9 +334,9 @@ EXPERIMENTS = (Heads, Split, Order)
 
 # Figures: rows in, a figure with its alt text as label out.
 #
-# mark                   meaning
-# filled, open marker    recorded, live; a point is a mean over networks, small points single networks
-# dashed                 equal D by the formula without a bias
+# mark        meaning
+# bar         from the spread V/T to the jump J/T, at its round end: geometric means over networks
+# points      the jump of single networks
 
 NAMES = {
     "untrained": ("untrained", INK),
@@ -356,42 +362,32 @@ def parts(rows: pd.DataFrame) -> pd.DataFrame:
         [(SYSTEM_NAMES[system], {"distortion": "D", "jump": "J/T", "spread": "V/T"}[name]) for name, system in means]
     )
     order = [(system, name) for system in SYSTEM_NAMES.values() for name in ("D", "J/T", "V/T")]
-    return means[order].rename({arm: name for arm, (name, _) in NAMES.items()}).rename_axis("asked for")
-
-
-def over(D: float, L: int) -> float:
-    """J / V at which the formula without a bias has the published distortion D in sequences of L tokens."""
-    ratios = torch.logspace(-2, 4, 601, dtype=torch.float64)
-    law = torch.stack([pooled_law(r, L, ratios, torch.ones(())) for r in SHARES]).mean(dim=0)
-    return float(np.interp(D, law, ratios))
+    return means[order].rename({arm: name for arm, (name, _) in NAMES.items()}).rename_axis("target")
 
 
 def jumps(rows: pd.DataFrame) -> Figure:
-    """J/T against V/T of each kind of training on three systems, with lines of equal D; rows of ``Split``."""
-    table = ends(largest(rows))
-    face, L = bool(table["recorded"].iloc[0]), Split.at(table["tier"].iloc[0]).length
-    x, y = (np.array([0.6 * table[name].min(), 1.7 * table[name].max()]) for name in ("jump", "spread"))
-    figure, axes = plt.subplots(1, 3, figsize=(8.4, 3.2), sharex=True, sharey=True)
-    words = []
-    for system, ax in zip(SYSTEMS, axes, strict=True):
-        for D in (0.05, 0.1, 0.2):
-            ax.plot(y * over(D, L), y, **DASHED)
-            at = min(y[1] * over(D, L), x[1])  # where the line leaves the panel
-            beside(ax, at, at / over(D, L), f"$D={D:g}$", MUTED, (-7, -7), ha="right", fontsize=8)
-        for arm, (name, color) in NAMES.items():
-            one = table[(table["system"] == system) & (table["arm"] == arm)]
-            jump, spread = np.exp(np.log(one[["jump", "spread"]]).mean())
-            ax.plot(one["jump"], one["spread"], ".", color=color, markersize=3, alpha=0.5)
-            ax.plot(jump, spread, "o", color=color, markerfacecolor=color if face else "none", markersize=8)
-            words.append(f"{SYSTEM_NAMES[system]}, {name} {jump:.2g} and {spread:.2g}")
-            if system == "lorenz":
-                right = jump < np.sqrt(x.prod())
-                shift = (8 if right else -8, 6 if arm == "scalar" else 0)
-                beside(ax, jump, spread, name, color, shift, ha="left" if right else "right")
-        ax.set(xscale="log", yscale="log", xlim=x, ylim=y, xlabel="jump $J/T$")
-        plain_log(ax.xaxis, [1, 3, 10])
-        plain_log(ax.yaxis, [0.03, 0.1, 0.3])
-        panel_label(ax, SYSTEM_NAMES[system])
-    axes[0].set_ylabel("spread $V/T$")
-    figure.set_label(f"Jump and spread of states on three systems after five kinds of training: {'; '.join(words)}.")
+    """J/T of each kind of training on three systems, at the end of a bar that begins at V/T; rows of ``Split``."""
+    table, words, marks = ends(largest(rows)), [], dict(zip(SYSTEM_NAMES, "os^", strict=True))
+    figure, ax = plt.subplots(figsize=(5.6, 3.1))
+    for (row, (arm, (name, color))), system in itertools.product(enumerate(NAMES.items()), SYSTEM_NAMES):
+        one, y = table[(table["system"] == system) & (table["arm"] == arm)], 0.25 * [*marks].index(system) + row - 0.25
+        spread, jump = np.exp(np.log(one[["spread", "jump"]]).mean())
+        ax.plot([spread, jump], [y, y], color=color, linewidth=1, alpha=0.5)
+        face = color if table["recorded"].iloc[0] else "none"
+        ax.plot(jump, y, marks[system], color=color, markerfacecolor=face, markersize=6)
+        ax.plot(spread, y, "|", color=color, markersize=5, alpha=0.5)
+        ax.plot(one["jump"], [y] * len(one), ".", color=INK, markersize=2, zorder=3)
+        words.append(f"{SYSTEM_NAMES[system]}, {name} {spread:.2g} to {jump:.2g}")
+    for system, title in SYSTEM_NAMES.items():
+        ax.plot([], [], marks[system], color=MUTED, label=title)
+    ax.axvline(np.exp(np.log(table.loc[table["arm"] == "untrained", "jump"]).mean()), **DASHED)
+    ax.set_yticks(range(len(NAMES)), [name for name, _ in NAMES.values()])
+    for label, (_, color) in zip(ax.get_yticklabels(), NAMES.values(), strict=True):
+        label.set_color(color)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xscale="log", ylim=(len(NAMES) - 0.5, -0.5), xlabel="how far one wrong token moves the states (J/T)")
+    plain_log(ax.xaxis, [0.1, 1, 10])
+    panel_label(ax, "Hard labels: one wrong token moves states as before training")
+    figure.legend(loc="outside lower right", ncols=3, fontsize=9)
+    figure.set_label(f"Spread and jump of states on three systems after five kinds of training: {'; '.join(words)}.")
     return figure

@@ -144,7 +144,7 @@ class Rescue(Brackets):
             "late": losses[:, -tenth:].mean(dim=-1).view(shape),
             "before": losses[:, -2 * tenth : -tenth].mean(dim=-1).view(shape),
         }
-        for twin in ("shuffled", "matched"):  # each model on the chunks of its own replicate
+        for twin in ("shuffled", "matched"):  # each model on its replicate's chunks
             own = (torch.stack([pairs[twin][side] for pairs in judged]) for side in (0, 1))
             own = (each.repeat_interleave(len(self.alphas), dim=0) for each in own)
             told = told_apart(*(own_losses(model, each, device).view(*shape, -1) for each in own))
@@ -195,13 +195,13 @@ class Ruler(Brackets):
 @dataclass(frozen=True, kw_only=True)
 class RecipePopulation(Brackets):
     """TE-E4, after the second stage of exp 7: a member of a population inherits a recipe and nothing else, the share
-    alpha of bracketed text. In every generation each member is trained anew, from first weights that are drawn anew, on
-    its own mixture, and judged by its gap on twins with shuffled brackets; fitness e^gap. Parents are drawn, and a
-    normal step of ``sigma`` is added to each share and cut to [0, 1].
+    alpha of bracketed text. In every generation each member is trained from new first weights, on its own mixture, and
+    judged by its gap on twins with shuffled brackets; fitness e^gap. Parents are drawn, and a normal step of ``sigma``
+    is added to each share and cut to [0, 1].
 
     "shuffled": the same fitness values, assigned to the members at random. Readers: the network, and a table of
     letter triples counted on the same texts. All conditions have the same founders, texts, first weights and steps of
-    mutation; a replicate has a corpus of its own. The rate is the one that held-out loss chose after 2,500 steps. Rows:
+    mutation; each replicate has its own corpus. The rate is the one that held-out loss chose after 2,500 steps. Rows:
     reader, arm, replicate, generation, alpha (mean share of the members), drawn (mean share of their parents' draw),
     gap (mean over members).
     """
@@ -247,9 +247,8 @@ class RecipePopulation(Brackets):
             parents = np.take_along_axis(alpha, wright_fisher(fitness, self.members, draw), axis=1)
             columns = {"alpha": alpha.mean(axis=1), "drawn": parents.mean(axis=1), "gap": gap.mean(axis=1)}
             tables.append(rows({"replicate": range(self.replicates)}, columns).assign(generation=generation))
-            step = torch.randn(
-                shape, generator=stream(seed, "populations steps", generation), dtype=torch.float64
-            ).numpy()
+            mutates = stream(seed, "populations steps", generation)
+            step = torch.randn(shape, generator=mutates, dtype=torch.float64).numpy()
             alpha = np.clip(parents + self.sigma * step, 0, 1)
         return pd.concat(tables, ignore_index=True)
 
@@ -405,7 +404,9 @@ def populations(rows: pd.DataFrame) -> Figure:
     populations of networks and of tables; rows of ``RecipePopulation``."""
     rows, words = largest(rows), []
     figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.2), sharex=True, sharey=True)
-    for ax, (reader, name) in zip(axes, {"network": "networks", "trigram": "tables of triples"}.items(), strict=True):
+    readers = {"network": "networks", "trigram": "tables of triples"}
+    titles = ("networks: a rise, not decided", "tables of triples: a rise, decided")
+    for ax, (reader, name), title in zip(axes, readers.items(), titles, strict=True):
         for arm, color, said in (("selected", BLUE, "selected"), ("shuffled", MUTED, "fitness at random")):
             part = rows[(rows["reader"] == reader) & (rows["arm"] == arm)]
             wide = part.pivot(index="replicate", columns="generation", values="alpha")
@@ -415,7 +416,7 @@ def populations(rows: pd.DataFrame) -> Figure:
             beside(ax, wide.columns[-1] + 1, mean.iloc[-1], said, color, (6, 0), fontsize=8)
             words.append(f"{name}, {said}, from {mean.iloc[0]:.2f} to {mean.iloc[-1]:.2f}")
         ax.set(xlabel="generation", ylim=(0.3, 1), xlim=(0.7, 1.5 * wide.columns[-1] + 1))
-        panel_label(ax, name)
+        panel_label(ax, title)
     axes[0].set_ylabel("mean share of bracketed text")
     figure.set_label(f"Mean share of bracketed text over {len(wide.columns)} generations: {'; '.join(words)}.")
     return figure

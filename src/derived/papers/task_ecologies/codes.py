@@ -116,7 +116,7 @@ CLAIMS = (
 #
 # mark            meaning
 # grey            all partitions
-# blue            those that are best at some price, and the lower hull that they make
+# blue            the best at some price, and the lower hull that they make
 # orange          the quotient
 
 
@@ -125,29 +125,24 @@ def _path(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def excess_and_complexity(rows: pd.DataFrame) -> Figure:
-    """Excess against entropy of all partitions, with the lower hull and the least excess at each entropy; rows of
-    ``Picture``."""
+    """Excess against entropy of all partitions, with the lower hull; rows of ``Picture``."""
     figure, ax = plt.subplots(figsize=(6.2, 3.8))
     ax.plot(rows["complexity"], rows["excess"], "o", color=MUTED, markersize=3.5, alpha=0.7)
-    order = rows.sort_values("complexity")
-    ax.step(order["complexity"], order["excess"].cummin(), where="post", **DASHED)
     path = _path(rows)
     ax.plot(path["complexity"], path["excess"], "o-", color=BLUE, linewidth=1.0)
     quotient = rows[rows["quotient"]].iloc[0]
     ax.plot(quotient["complexity"], quotient["excess"], "o", color=RED, markersize=8)
-    beside(ax, quotient["complexity"], quotient["excess"], "quotient: simplest code\nwithout excess", RED, (4, 22))
+    beside(ax, quotient["complexity"], quotient["excess"], "quotient", RED, (4, 14))
     longest = path["complexity"].diff().abs().argmax()
     middle = path[["complexity", "excess"]].iloc[longest - 1 : longest + 1].mean()
     beside(ax, *middle, "best at some price", BLUE, (-6, -8), ha="right")
-    panel_label(ax, f"Each dot: one of {len(rows)} ways to tell five worlds apart")
+    panel_label(ax, f"Of {len(rows)} codes the quotient is the simplest without excess")
     ax.set(xlabel="complexity of the code $H(p)$ (nats)", ylabel=r"loss above the least $\Delta(p)$ (nats)")
     free = (rows["excess"] < 1e-12).sum()
     figure.set_label(
-        f"Excess against entropy for all {len(rows)} partitions of five worlds in four classes. {free} have no "
-        f"excess; the "
-        f"quotient is the simplest of them, at {quotient['complexity']:.3f} nats. {len(path)} partitions lie on the "
-        f"lower "
-        f"hull, down to one cell with an excess of {path['excess'].iloc[-1]:.3f}."
+        f"Excess against entropy for all {len(rows)} partitions of five worlds in four classes. {free} have no excess; "
+        f"the quotient is the simplest of them, at {quotient['complexity']:.3f} nats. {len(path)} partitions lie on "
+        f"the lower hull, down to one cell with an excess of {path['excess'].iloc[-1]:.3f}."
     )
     return figure
 

@@ -85,13 +85,6 @@ def _balanced(worth, prior, contexts, laws, A, B):
     return None
 
 
-def _free_of_charge(worth, prior, contexts, laws, A, B):
-    """`te-quotient`: worlds of one class are worth no price."""
-    same = np.repeat(laws[:1], 5, axis=0)
-    found = float(ask(worth, prior=prior, contexts=contexts, laws=same, A=A, B=B))
-    return f"for worlds with the same laws it is {found:.2g}" if abs(found) > SAME else None
-
-
 def _averaged_first(prior, contexts, laws, A, B):
     mean = np.einsum("c,wcv->wv", contexts, laws)[:, None]
     ecology = FiniteEcology(prior, [1.0], mean)
@@ -103,7 +96,7 @@ def _one_cell_more(prior, contexts, laws, A, B):
 
 
 worth = holds(
-    (_balanced, _free_of_charge),
+    (_balanced,),
     _split,
     mistakes={"contexts averaged first": _averaged_first, "one cell more costs ln 2": _one_cell_more},
 )
@@ -124,10 +117,8 @@ def _information(prior: np.ndarray, laws: np.ndarray, R: int) -> float:
 
 def _sums_to_the_information(spent, prior, laws, R):
     """`te-text`: over a text the constant code loses I(Y_1:R; W)."""
-    found, whole = ask(spent, (R,), prior=prior, laws=laws, R=R), _information(prior, laws, R)
-    return (
-        f"over {R} tosses yours sums to {found.sum():.4g}, not {whole:.4g}" if abs(found.sum() - whole) > SAME else None
-    )
+    found, whole = ask(spent, (R,), prior=prior, laws=laws, R=R).sum(), _information(prior, laws, R)
+    return f"over {R} tosses yours sums to {found:.4g}, not {whole:.4g}" if abs(found - whole) > SAME else None
 
 
 def _begins_like_shorter_texts(spent, prior, laws, R):
@@ -137,19 +128,13 @@ def _begins_like_shorter_texts(spent, prior, laws, R):
     return f"an early toss differs by {off:.2g} between {R - 1} and {R} tosses" if off > SAME else None
 
 
-def _nothing_to_learn(spent, prior, laws, R):
-    """`te-text`: equal coins cost nothing."""
-    found = ask(spent, (R,), prior=prior, laws=np.repeat(laws[:1], 3, axis=0), R=R)
-    return f"of equal coins a toss costs {np.abs(found).max():.2g}" if np.abs(found).max() > SAME else None
-
-
 def _right(prior, laws, R):
     texts = repeated(laws, R)
     return np.array([letter(prior, texts, r).js_excess([0] * len(prior)) for r in range(R)])
 
 
 spent = holds(
-    (_sums_to_the_information, _begins_like_shorter_texts, _nothing_to_learn),
+    (_sums_to_the_information, _begins_like_shorter_texts),
     _coins_tossed,
     mistakes={
         "a reader who forgets": lambda prior, laws, R: np.full(R, _right(prior, laws, 1)[0]),

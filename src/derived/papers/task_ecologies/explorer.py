@@ -2,7 +2,7 @@
 
 mark               meaning
 corners            the three tokens; a world stands nearer to the tokens that it says more often
-coloured points    the worlds; a line joins those that share a cell of the best code
+coloured points    the worlds; a line joins worlds that share a cell of the best code
 lines below        J_beta of each code less that of the code of three cells, against the price
 filled, ring       at the price of the slider: the best code, and codes that no single step improves
 """
@@ -39,21 +39,21 @@ def explorer() -> go.Figure:
     """Sliders for the place of the third world and the price. Two panels."""
     rows = pd.DataFrame(triangles())
     titles = ("worlds that share a code are joined", "the lowest line is the best code")
-    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.1, "row_heights": [0.6, 0.4]}
+    layout = {"rows": 2, "cols": 1, "vertical_spacing": 0.12}
     figure = make_subplots(**layout, subplot_titles=titles).update_annotations(font_size=13)
     border = CORNERS[[0, 1, 2, 0]]
     figure.add_trace(_line(border[:, 0], border[:, 1], MUTED, 1), 1, 1)
-    corners = {"mode": "text", "text": ["token 1", "token 2", "token 3"], "hoverinfo": "skip"}
-    places = {"textposition": ["bottom center", "bottom center", "top center"]}
-    figure.add_trace(go.Scatter(x=CORNERS[:, 0], y=CORNERS[:, 1] + [-0.02, -0.02, 0.01], **corners, **places), 1, 1)
+    corners = {"mode": "text", "text": ["token 1", "token 2", "token 3"], "hoverinfo": "skip", "cliponaxis": False}
+    places = {"textposition": ["middle left", "middle right", "middle right"]}
+    figure.add_trace(go.Scatter(x=CORNERS[:, 0], y=CORNERS[:, 1], **corners, **places), 1, 1)
     part = rows[(rows[["along", "height", "beta"]] == list(START)).all(axis=1)]
     first = drawn(part, START[2])
     for trace, panel in zip(first, (1, 1, 1, *[2] * (len(first) - 3)), strict=True):
         figure.add_trace(trace, panel, 1)
     figure.update_layout(height=820, showlegend=False, meta={"alt": ALT})
     figure.update_layout(margin={"l": 60, "r": 16, "t": 40, "b": 40})
-    figure.update_xaxes(visible=False, range=[-0.15, 1.15], constrain="domain", row=1, col=1)
-    figure.update_yaxes(visible=False, range=[-0.22, 0.98], scaleanchor="x", constrain="domain", row=1, col=1)
+    figure.update_xaxes(visible=False, range=[-0.5, 1.5], constrain="domain", row=1, col=1)
+    figure.update_yaxes(visible=False, range=[-0.25, 0.95], scaleanchor="x", constrain="domain", row=1, col=1)
     figure.update_xaxes(title_text="price β", range=[0, TOP * 1.16], row=2, col=1)
     figure.update_yaxes(title_text="J less that of 1|2|3", range=[-0.16, 0.2], row=2, col=1)
     given = {"fixed": FIXED.tolist(), "corners": CORNERS.tolist(), "colours": COLOURS[:3], "top": TOP}
@@ -91,7 +91,7 @@ def drawn(part: pd.DataFrame, beta: float) -> list[dict]:
         traces.append(_scatter(x=[0, TOP], y=ends, mode="lines", line=line, name=name))
     ends = part["excess"] + TOP * saved
     label = {"mode": "text", "text": list(NAMES.values()), "textposition": "middle right", "hoverinfo": "skip"}
-    traces.append(_scatter(x=[TOP] * 5, y=apart(ends, 0.02).tolist(), **label))
+    traces.append(_scatter(x=[TOP] * 5, y=apart(ends, 0.05).tolist(), **label))
     now = part["excess"] + beta * saved
     held = part.index[part["local"] & (part.index != best)]
     ring = {"symbol": "circle-open", "size": 15, "color": INK}

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pandas as pd
 import torch
-from torch import Tensor
 
 from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, statistic, unseen
@@ -27,11 +26,12 @@ CATEGORIES = ("trained", "trained", "trained", "relative", "relative", "alien")
 class Abroad(Experiment):
     """TE-E1, after exp 4: models of three languages on held-out texts of these, of two relatives and of an alien.
 
-    Each replicate has languages of its own and several models that differ in initial weights and texts. "again": texts
-    of the first trained language once more, drawn anew, as the control in which nothing may rise. Rows: replicate,
-    model, language, category (trained, again, relative, alien), loss, floor (both in the true laws, given the contexts
-    of the texts), excess, disagreement (mean divergence of this model's laws from those of the replicate's others, text
-    by text), averaged (as published: that of its average laws after r letters, r in ``prefixes``).
+    Each replicate has its own languages and several models that differ in initial weights and texts. "again": texts of
+    the first trained language once more, drawn again, as the control in which nothing may rise. Rows: replicate, model,
+    language, category (trained, again, relative, alien), loss, floor (both in the true distributions, given the
+    contexts of the texts), excess, disagreement (mean divergence of this model's distributions from those of the
+    replicate's others, text by text), averaged (as published: that of its average distributions after r letters, r in
+    ``prefixes``).
     """
 
     replicates: int = 10
@@ -53,24 +53,18 @@ class Abroad(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         families = [self.family(seed, replicate) for replicate in range(self.replicates)]
-        model = self.train([(each, 3) for each in families for _ in range(self.models)], seed, device, dtype, "abroad")
+        model = self.train([each for each in families for _ in range(self.models)], seed, device, dtype)
         return pd.concat([self.judge(model, r, one, seed, device) for r, one in enumerate(families)], ignore_index=True)
 
-    def train(self, models: list[tuple[LanguageFamily, int]], seed: int, device, dtype, name: str) -> MicroGPT:
-        """Models that read the first so many languages of a family, one text a step."""
+    def train(self, families: list[LanguageFamily], seed: int, device, dtype) -> MicroGPT:
+        """A model for each entry, which reads the first three languages of its family, one text a step."""
         size = GPTSize(vocabulary=self.letters + 1, block=self.length)
-        model = build(size, len(models), seed, device, dtype, name)
-        texts = []
-        for place, (family, read) in enumerate(models):
-            draw = stream(seed, name, "texts", place)
-            texts.append(family.texts(torch.randint(read, (self.steps,), generator=draw), self.length, draw))
+        model, texts = build(size, len(families), seed, device, dtype, "abroad"), []
+        for place, family in enumerate(families):
+            draw = stream(seed, "abroad", "texts", place)
+            texts.append(family.texts(torch.randint(3, (self.steps,), generator=draw), self.length, draw))
         fit_texts(model, torch.stack(texts, dim=1).to(device), rate=falling(self.rate, self.steps))
         return model
-
-    def held_out_texts(self, family: LanguageFamily, seed: int, *names) -> tuple[Tensor, Tensor]:
-        """Languages and texts that nobody was trained on, (n held_out,) and (n held_out, T)."""
-        languages = torch.arange(len(family.first)).repeat_interleave(self.held_out)
-        return languages, family.texts(languages, self.length, stream(seed, "held out", *names))[:, :-1]
 
     def family(self, seed: int, replicate: int) -> LanguageFamily:
         draw = stream(seed, "abroad family", replicate)
@@ -80,7 +74,8 @@ class Abroad(Experiment):
 
     @torch.no_grad()
     def judge(self, model: MicroGPT, replicate: int, family: LanguageFamily, seed: int, device) -> pd.DataFrame:
-        languages, texts = self.held_out_texts(family, seed, "abroad", replicate)
+        languages = torch.arange(len(family.first)).repeat_interleave(self.held_out)
+        texts = family.texts(languages, self.length, stream(seed, "held out", "abroad", replicate))[:, :-1]
         laws = family.laws(languages, texts)
         own = slice(replicate * self.models, (replicate + 1) * self.models)
         logits = model(texts.to(device))[own].double().cpu()  # (models, texts, T, V)

@@ -110,13 +110,14 @@ CLASSES = (0, 0, 1, 1, 2, 2)
 
 @dataclass(frozen=True, kw_only=True)
 class Quotient(Experiment):
-    """TE-13.f: does a network forget what its loss does not ask for? Six worlds in three classes of equal laws, each
-    shown by a token of its own after the context; trained on the exact expected loss, with and without weight decay.
+    """TE-13.f: does a network forget what its loss does not ask for? Six worlds in three classes of equal
+    distributions, each shown by its own token after the context; trained on the exact expected loss, with and without
+    weight decay.
 
-    Arms: "classes", and the control "all different", where six worlds have six laws and the same three pairs are
-    compared. Rows: arm, decay, replicate, at (start, end), states (mean distance of last hidden states within the pairs
-    over that between them, in the mean over contexts), outputs (the same of what the network says), excess (its loss
-    less the least one).
+    Arms: "classes", and the control "all different", where six worlds have six distributions and the same three pairs
+    are compared. Rows: arm, decay, replicate, at (start, end), states (mean distance of last hidden states within the
+    pairs over that between them, in the mean over contexts), outputs (the same of what the network says), excess (its
+    loss less the least one).
     """
 
     replicates: int = 16
@@ -232,6 +233,7 @@ ARMS = {
     "blind": (GREEN, "s", "cell alone"),
     "scrambled": (RED, "^", "context and a random cell"),
 }
+DOTS = {"markersize": 3.5, "alpha": 0.7}
 KEPT = {("states", 0.0): "states,\nno decay", ("states", 0.1): "states,\ndecay", ("outputs", 0.0): "outputs"}
 
 
@@ -243,15 +245,8 @@ def trained_against_optimum(imposed: pd.DataFrame, kept: pd.DataFrame) -> Figure
     words = []
     for arm, (color, marker, name) in ARMS.items():
         part = imposed[imposed["arm"] == arm]
-        left.plot(
-            part["target"] - part["floor"],
-            part["loss"] - part["floor"],
-            marker,
-            color=color,
-            markersize=3.5,
-            alpha=0.7,
-            label=name,
-        )
+        x, y = (part[each] - part["floor"] for each in ("target", "loss"))
+        left.plot(x, y, marker, color=color, label=name, **DOTS)
         words.append(f"{name}: at most {(part['loss'] - part['target']).abs().max():.2g} from the diagonal")
     end = float(np.max(imposed["loss"] - imposed["floor"]))
     left.plot([0, end], [0, end], **THEORY)
@@ -261,17 +256,11 @@ def trained_against_optimum(imposed: pd.DataFrame, kept: pd.DataFrame) -> Figure
     for x, ((column, decay), _) in enumerate(KEPT.items()):
         for arm, color, shift in (("classes", BLUE, -0.12), ("all different", MUTED, 0.12)):
             part = kept[(kept["arm"] == arm) & (kept["decay"] == decay) & (kept["at"] == "end")][column]
-            right.plot(
-                x + shift + 0.04 * np.sin(2.4 * np.arange(len(part))),
-                part.clip(lower=1e-9),
-                "o",
-                color=color,
-                markersize=3.5,
-                alpha=0.7,
-            )
+            beside_it = x + shift + 0.04 * np.sin(2.4 * np.arange(len(part)))
+            right.plot(beside_it, part.clip(lower=1e-9), "o", color=color, **DOTS)
             words.append(f"{arm}, {column} at decay {decay:g}: {part.mean():.2g}")
     right.axhline(1, **DASHED)
-    beside(right, 2.12, 1, "six laws", MUTED, (0, 8), ha="center", fontsize=8)
+    beside(right, 2.5, 1, "worlds that differ", MUTED, (0, 8), ha="right", fontsize=8)
     right.set(yscale="log", xticks=range(len(KEPT)), xlim=(-0.5, 2.5), ylabel="within a class, over between classes")
     right.set_xlabel("what is compared at the end")
     right.set_xticklabels(KEPT.values(), fontsize=8)

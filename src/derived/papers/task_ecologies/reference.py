@@ -69,7 +69,7 @@ def split_gain(prior, D, laws, A, B):
 
 
 def repeat(laws, R):
-    """The distribution of R letters, each drawn anew in the same world; the one context is the empty text."""
+    """The distribution of R letters, drawn independently in the same world; the one context is the empty text."""
     return [[[math.prod(text) for text in product(law, repeat=R)]] for (law,) in laws]
 
 

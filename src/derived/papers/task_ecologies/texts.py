@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
@@ -20,7 +19,7 @@ from derived.lab import stats
 from derived.lab.claims import on_page, reported
 from derived.lab.experiment import Experiment
 from derived.lab.measure import chosen
-from derived.lab.plot import BLUE, DASHED, INK, MUTED, beside, largest, panel_label
+from derived.lab.plot import BLUE, DASHED, INK, RED, beside, largest, panel_label
 from derived.lab.rng import stream
 
 from .data.languages import LanguageFamily, language_family
@@ -30,13 +29,13 @@ LANGUAGES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Pressure(Experiment):
-    """TE-6.e: families of five languages whose laws are known, equally likely, one drawn for each text. Arms: "prefix"
-    (the reader sees all letters before), "length" (their number alone, as in the paper), "last letter", and the control
-    "one language" (five copies of the first).
+    """TE-6.e: families of five languages whose distributions are known, equally likely, one drawn for each text. Arms:
+    "prefix" (the reader sees all letters before), "length" (their number alone, as in the paper), "last letter", and
+    the control "one language" (five copies of the first).
 
-    The mean over texts of the divergence of the five laws of the next letter, weighed by what the prefix says of the
-    language, is unbiased for the information; the two other contexts need no texts. Rows: arm, replicate (a family),
-    letter (how many stand before), pressure.
+    The mean over texts of the divergence of the five distributions of the next letter, weighed by what the prefix says
+    of the language, is unbiased for the information; the two other contexts need no texts. Rows: arm, replicate (a
+    family), letter (how many stand before), pressure.
     """
 
     families: int = 24
@@ -69,7 +68,7 @@ class Pressure(Experiment):
 
 
 def divergence(weights: Tensor, laws: Tensor) -> Tensor:
-    """Jensen-Shannon divergence of laws (..., n, A) with weights (..., n), as a sum of terms that are not negative."""
+    """Jensen-Shannon divergence of distributions (..., n, A) with weights (..., n), by terms that are not negative."""
     mixture = (weights.unsqueeze(-1) * laws).sum(dim=-2, keepdim=True)
     apart = (torch.xlogy(laws, laws) - torch.xlogy(laws, mixture.clamp(min=1e-300))).sum(dim=-1)
     return (weights * apart).sum(dim=-1).clamp(min=0)
@@ -126,40 +125,32 @@ CLAIMS = (
 )
 
 
-# Figures: The pressure letter by letter and its sum: rows in, a figure with its alt text as label out.
+# Figures: what each letter costs and what all have cost so far: rows in, a figure with its alt text as label out.
 #
 # mark            meaning
-# blue            the reader sees the whole prefix; the band holds the middle nine tenths of the families
+# bars            a letter, with the whole prefix in view
+# blue            the sum so far
 # dashed          what the theorem allows in all
-# grey            the reader sees the number of letters alone, as in the paper
 
 
 def pressure(rows: pd.DataFrame) -> Figure:
     """Pressure at each letter and its running sum under the entropy of the world; rows of ``Pressure``."""
     rows = largest(rows)
     wide = rows[rows["arm"] == "prefix"].pivot(index="replicate", columns="letter", values="pressure")
-    flat = rows.loc[rows["arm"] == "length", "pressure"].mean()
-    at, mean, total = wide.columns + 1, wide.mean(), wide.cumsum(axis=1)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.3))
-    left.fill_between(at, wide.quantile(0.05), wide.quantile(0.95), color=BLUE, alpha=0.2, linewidth=0)
-    left.plot(at, mean, "o-", color=BLUE, markersize=3)
-    left.axhline(flat, color=MUTED, linewidth=1.5)
-    beside(left, at[-1], flat, "length alone,\nas in the paper", MUTED, (0, 4), ha="right", va="bottom", fontsize=8)
-    beside(left, at[4], mean.iloc[4], "whole prefix in view", BLUE, (8, 6))
-    left.set(xlabel="letter of the text", ylabel="what not knowing costs (nats)", ylim=(0, None))
-    panel_label(left, "The second letter presses hardest;\nthen the pressure fades")
-    right.plot(at, total.mean(), "o-", color=BLUE, markersize=3)
-    right.axhline(math.log(LANGUAGES), **DASHED)
-    beside(
-        right, at[-1], math.log(LANGUAGES), "the most that any text can pay, ln 5", INK, (0, 5), ha="right", fontsize=8
-    )
-    right.set(xlabel="letters of the text", ylabel="in all, up to here (nats)", ylim=(0, 1.85))
-    panel_label(right, "A whole text pays for its language once")
-    below = int(np.argmax((mean < flat).to_numpy() & (mean.index > 1))) + 1
+    at, mean, most = wide.columns + 1, wide.mean(), math.log(LANGUAGES)
+    total = mean.cumsum()
+    figure, ax = plt.subplots(figsize=(6.0, 2.9))
+    ax.bar(at, mean, color=RED)
+    ax.plot(at, total, "o-", color=BLUE, markersize=3)
+    ax.axhline(most, **DASHED)
+    beside(ax, at[-1], most, "ln 5, the most that a text can pay", INK, (0, 8), ha="right")
+    beside(ax, at[9], total.iloc[9], "all letters so far", BLUE, (10, -8))
+    beside(ax, at[3], mean.iloc[2], "one letter", RED, (8, 6))
+    ax.set(xlabel="letter of the text", ylabel="loss without the language (nats)", ylim=(0, 1.15 * most))
+    panel_label(ax, "To know the language pays once, mostly in the first letters")
     figure.set_label(
-        f"Left: what a reader who does not know which of five languages is written loses at each letter: "
-        f"{mean.iloc[0]:.3f} nats at the first, {mean.iloc[1]:.3f} at the second, {mean.iloc[-1]:.4f} at letter "
-        f"{at[-1]}; below the {flat:.3f} of a reader who sees the length alone from letter {below} on. Right: the sum, "
-        f"{total.iloc[:, -1].mean():.2f} in the end, under ln 5 = {math.log(LANGUAGES):.2f}."
+        f"What a reader who does not know which of five languages is written loses: {mean.iloc[0]:.3f} nats at the "
+        f"first letter, {mean.iloc[1]:.3f} at the second, {mean.iloc[-1]:.4f} at letter {at[-1]}; the sum is "
+        f"{total.iloc[-1]:.2f} in the end, under ln 5 = {most:.2f}."
     )
     return figure

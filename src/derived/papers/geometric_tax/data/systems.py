@@ -57,19 +57,17 @@ def rk4(
     return torch.stack(path)
 
 
-def lorenz_field(
-    state: Float[Tensor, "3 *batch"], sigma: float = 10.0, rho: float = 28.0, beta: float = 8 / 3
-) -> Float[Tensor, "3 *batch"]:
-    """Lorenz' system: x' = sigma (y - x), y' = x (rho - z) - y, z' = x y - beta z.
+def lorenz_field(state: Float[Tensor, "3 *batch"]) -> Float[Tensor, "3 *batch"]:
+    """Lorenz' system: x' = 10 (y - x), y' = x (28 - z) - y, z' = x y - 8/3 z.
 
     >>> lorenz_field(torch.tensor([1.0, 2.0, 3.0]))
     tensor([10., 23., -6.])
     """
     x, y, z = state
     out = torch.empty_like(state)
-    torch.sub(y, x, out=out[0]).mul_(sigma)
-    torch.sub(rho, z, out=out[1]).mul_(x).sub_(y)
-    torch.mul(x, y, out=out[2]).sub_(z, alpha=beta)
+    torch.sub(y, x, out=out[0]).mul_(10.0)
+    torch.sub(28.0, z, out=out[1]).mul_(x).sub_(y)
+    torch.mul(x, y, out=out[2]).sub_(z, alpha=8 / 3)
     return out
 
 

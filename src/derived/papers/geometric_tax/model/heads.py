@@ -1,4 +1,4 @@
-"""What an encoder is asked for: the next label, sharp, soft or with a distance, or the next value itself.
+"""The target of an encoder: the next label, sharp, soft or with a distance, or the next value itself.
 
 symbol   name      meaning                                                              axes
 R        R         independent networks, each with its own bins                         leading axis
@@ -18,7 +18,7 @@ from derived.lab.checks import check_positive
 
 
 def blurred_labels(centres: Float[Tensor, "R K"], blur: float) -> Float[Tensor, "R K K"]:
-    """Row y: the law that stands in for label y, proportional to exp(-(c_k - c_y)^2 / 2 blur^2).
+    """Row y: the distribution that stands in for label y, proportional to exp(-(c_k - c_y)^2 / 2 blur^2).
 
     It is made of the label alone: nothing of the value that the bin does not tell. ValueError unless blur > 0.
 
@@ -50,7 +50,7 @@ def smoothed_labels(like: Float[Tensor, "R K K"]) -> Float[Tensor, "R K K"]:
 
 
 def nearest_label(outputs: Float[Tensor, "R *items K"], table: Float[Tensor, "R K K"]) -> Int[Tensor, "R *items"]:
-    """The label whose own row of the table is nearest to the softmax's law, in relative entropy.
+    """The label whose own row of the table is nearest to the softmax's distribution, in relative entropy.
 
     >>> nearest_label(torch.tensor([[[0.3, 0.1]]]), torch.eye(2)[None])
     tensor([[0]])
@@ -63,7 +63,7 @@ def nearest_label(outputs: Float[Tensor, "R *items K"], table: Float[Tensor, "R 
 def blurred_loss(
     outputs: Float[Tensor, "R *items K"], labels: Int[Tensor, "R *items"], blurred: Float[Tensor, "R K K"]
 ) -> Float[Tensor, "R"]:
-    """Cross-entropy against the blurred law of each label: - sum_k blurred_yk ln softmax(outputs)_k."""
+    """Cross-entropy against the blurred distribution of each label: - sum_k blurred_yk ln softmax(outputs)_k."""
     each = torch.arange(len(labels), device=labels.device).view(-1, *[1] * (labels.ndim - 1))
     return -(blurred[each, labels] * outputs.log_softmax(dim=-1)).sum(dim=-1).flatten(1).mean(dim=-1)
 
@@ -74,7 +74,7 @@ def squared_loss(outputs: Float[Tensor, "R *items d"], targets: Float[Tensor, "R
 
 
 def expected_value(outputs: Float[Tensor, "R *items K"], centres: Float[Tensor, "R K"]) -> Float[Tensor, "R *items"]:
-    """The mean of a softmax's law over the values of its bins: what it predicts.
+    """The mean of a softmax's distribution over the values of its bins: what it predicts.
 
     >>> expected_value(torch.zeros(1, 5, 2), torch.tensor([[0.0, 1.0]]))
     tensor([[0.5000, 0.5000, 0.5000, 0.5000, 0.5000]])

@@ -1,9 +1,9 @@
 """Mutual information by a critic: Donsker and Varadhan's bound, and MINE, in and out of sample.
 
 symbol   name        meaning                                                             axes
-P, Q     joint       law of pairs, and product of its margins                            (i, j) tables, or samples
+P, Q     joint       distribution of pairs, and product of its margins                   (i, j) tables, or samples
 T        T           critic                                                              (i, j), or scores (R, N)
-R        replicates  independent data sets, each with a critic of its own                leading axis
+R        replicates  independent data sets, each with its own critic                    leading axis
 X, Y     X, Y        paired samples                                                      (R, N, d), (R, N, e)
 
     KL(P || Q) - (E_P T - ln E_Q e^T) = KL(P || G) >= 0,    dG = e^T dQ / E_Q e^T

@@ -25,7 +25,7 @@ def _edges(K: int) -> np.ndarray:
 
 
 def bin_law(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float[np.ndarray, "M K"]:
-    """Law of the bin of m + sigma N(0, 1): differences of the normal distribution function at the edges [ours].
+    """Distribution of the bin of m + sigma N(0, 1): differences of the normal cdf at the edges [ours].
 
     >>> bin_law(np.array([0.5]), 2, 0.1)
     array([[0.5, 0.5]])
@@ -88,7 +88,7 @@ def fisher_rao_length(K: int, sigma: float) -> float:
     check_at_least("sigma", sigma, 1e-150)  # whose square is a number
     check_count("K", K, 2)
     if sigma < 1e-4 and 24 * sigma * K <= 1:  # edges lie 24 sigma apart: both bounds are this, to all digits
-        return staircase_length(K)
+        return math.pi * (K - 1)
     ends = _panels(K, sigma)
     node, weight = np.polynomial.legendre.leggauss(4)
     total = 0.0
@@ -118,16 +118,6 @@ def path_length(m: Float[np.ndarray, "M"], K: int, sigma: float) -> Float[np.nda
     speed = np.sqrt(fisher_information(fine, K, sigma))
     steps = np.diff(fine) * (speed[1:] + speed[:-1]) / 2
     return np.concatenate([[0.0], steps.cumsum()[parts - 1 :: parts]])
-
-
-def staircase_length(K: int) -> float:
-    """pi (K - 1): what K - 1 boundaries cost when labels are sharp [ours].
-
-    >>> round(staircase_length(2), 4)
-    3.1416
-    """
-    check_count("K", K, 2)
-    return math.pi * (K - 1)
 
 
 def staircase_lower_bound(K: int, sigma: float) -> float:

@@ -25,8 +25,8 @@ from derived.lab.checks import check_at_least, check_choice, check_finite, check
 METRICS = ("cosine", "euclidean")
 
 
-def _unit(name: str, X: Tensor, scale: bool) -> Tensor:
-    """The cloud with its mean at zero and, if asked, its norm one."""
+def _unit(name: str, X: Tensor) -> Tensor:
+    """The cloud with its mean at zero and its norm one."""
     check_finite(name, X)
     X = X.float() if X.dtype.itemsize < 4 else X  # torch has no singular values in half precision
     centred = X - X.mean(dim=-2, keepdim=True)
@@ -34,11 +34,7 @@ def _unit(name: str, X: Tensor, scale: bool) -> Tensor:
     rounding = torch.finfo(X.dtype).eps * torch.linalg.matrix_norm(X)[..., None, None]
     if bool((norm <= 4 * rounding).any()):
         raise ValueError(f"{name} is a constant cloud: all points are equal, its norm is zero, it has no geometry")
-    return centred / norm if scale else centred
-
-
-def _pair(X: Tensor, Y: Tensor, scale: bool) -> tuple[Tensor, Tensor]:
-    return _unit("X", X, scale), _unit("Y", Y, scale)
+    return centred / norm
 
 
 def best_rotation(X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"]) -> Float[Tensor, "*b p p"]:
@@ -52,28 +48,24 @@ def best_rotation(X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"]) -> Flo
     return U @ V
 
 
-def procrustes_distortion(
-    X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"], scale: bool = True
-) -> Float[Tensor, "*b"]:
+def procrustes_distortion(X: Float[Tensor, "*b n p"], Y: Float[Tensor, "*b n p"]) -> Float[Tensor, "*b"]:
     """D = sqrt(1 - ||X_n^T Y_n||_*): how far Y is from X after the best rotation, reflection, shift and scale.
 
-    The same as min_R ||X_n R - Y_n||_F / sqrt 2. Without ``scale`` the clouds keep their sizes: min_R ||X R -
-    Y||_F. Below D of about 1e-4 the difference 1 - ||.||_* has lost its digits, and the residual itself is summed.
-    There may be fewer points than dimensions; the noise law is for many more. Half precision is computed in float32.
+    The same as min_R ||X_n R - Y_n||_F / sqrt 2. Below D of about 1e-4 the difference 1 - ||.||_* has lost its digits,
+    and the residual itself is summed. There may be fewer points than dimensions; the formula for noise is for many
+    more. Half precision is computed in float32.
     ValueError for a constant cloud, or clouds of different shapes. [code; the nuclear norm: earlier]
 
     >>> X = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     >>> bool(procrustes_distortion(X, 3 * X.flip(-1) + 1) < 1e-15)
     True
     """
-    x, y = _pair(X, Y, scale)
-    M = x.mT @ y
-    sizes = 2.0 if scale else x.square().sum(dim=(-2, -1)) + y.square().sum(dim=(-2, -1))
-    square = (sizes - 2 * torch.linalg.svdvals(M).sum(dim=-1)).clamp(min=0.0)
-    if bool((square < 1e-7 * torch.as_tensor(sizes)).any()):
+    x, y = _unit("X", X), _unit("Y", Y)
+    square = (2 - 2 * torch.linalg.svdvals(x.mT @ y).sum(dim=-1)).clamp(min=0.0)
+    if bool((square < 2e-7).any()):
         residual = (x @ best_rotation(x, y) - y).square().sum(dim=(-2, -1))
-        square = torch.where(square < 1e-7 * torch.as_tensor(sizes), residual, square)
-    return (square / 2).clamp(max=1.0).sqrt() if scale else square.sqrt()
+        square = torch.where(square < 2e-7, residual, square)
+    return (square / 2).clamp(max=1.0).sqrt()
 
 
 # What noise does to D -----------------------------------------------------------------------------------------------

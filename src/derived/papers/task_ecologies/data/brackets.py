@@ -11,8 +11,6 @@ blanked   brackets become spaces
 depth     opened less closed brackets so far; balanced: never negative, zero at the end
 """
 
-from dataclasses import dataclass
-
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -23,17 +21,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SYMBOLS = LETTERS + "() "
 OPENING = len(SYMBOLS)  # the token that opens a text
 VOCABULARY = len(SYMBOLS) + 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grammar:
-    """How deep and how wide expressions are; the defaults are the dossier's."""
-
-    words: int = 80
-    longest_word: int = 6
-    most_arguments: int = 3
-    nested: float = 0.45
-    deepest: int = 6
+# How deep and how wide expressions are: words of the lexicon, letters of a word, arguments, and how often they nest.
+WORDS, LONGEST_WORD, MOST_ARGUMENTS, NESTED, DEEPEST = 80, 6, 3, 0.45, 6
 
 
 def is_balanced(chunk: str) -> bool:
@@ -50,25 +39,25 @@ def is_balanced(chunk: str) -> bool:
     return depth == 0
 
 
-def expression_text(length: int, generator: torch.Generator, grammar: Grammar = Grammar()) -> str:
+def expression_text(length: int, generator: torch.Generator) -> str:
     """At least ``length`` characters of expressions, one after the other with a space between."""
     check_count("length", length)
     uniform = _uniforms(generator)
     lexicon = [
-        "".join(LETTERS[int(26 * next(uniform))] for _ in range(2 + int((grammar.longest_word - 1) * next(uniform))))
-        for _ in range(grammar.words)
+        "".join(LETTERS[int(26 * next(uniform))] for _ in range(2 + int((LONGEST_WORD - 1) * next(uniform))))
+        for _ in range(WORDS)
     ]
-    shares = torch.arange(1, grammar.words + 1, dtype=torch.float64).reciprocal()
+    shares = torch.arange(1, WORDS + 1, dtype=torch.float64).reciprocal()
     ranks = (shares / shares.sum()).cumsum(dim=0).tolist()
 
     def word() -> str:
         u = next(uniform)
-        return lexicon[next((i for i, edge in enumerate(ranks) if u <= edge), grammar.words - 1)]
+        return lexicon[next((i for i, edge in enumerate(ranks) if u <= edge), WORDS - 1)]
 
     def expression(depth: int) -> str:
         parts = [word()]
-        for _ in range(1 + int(grammar.most_arguments * next(uniform))):
-            deeper = depth < grammar.deepest and next(uniform) < grammar.nested
+        for _ in range(1 + int(MOST_ARGUMENTS * next(uniform))):
+            deeper = depth < DEEPEST and next(uniform) < NESTED
             parts.append(expression(depth + 1) if deeper else word())
         return f"({' '.join(parts)})"
 

@@ -1,9 +1,9 @@
 """Ecologies at random and by design.
 
 name          meaning
-classes       class of each world: worlds of one class have equal laws in every context
-informed      contexts know the world: a law of contexts for each world, some contexts impossible in some worlds
-sparse        share of tokens that a law excludes
+classes       class of each world: worlds of one class have equal distributions in every context
+informed      contexts know the world: each world has its distribution of contexts, and some are impossible in it
+sparse        share of tokens that a distribution excludes
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def random_ecology(
     sparse: float = 0.0,
     uniform: bool = False,
 ) -> FiniteEcology:
-    """Laws, prior and contexts uniform on their simplices; ``uniform`` gives worlds equal weights.
+    """Distributions, prior and contexts uniform on their simplices; ``uniform`` gives worlds equal weights.
 
     >>> from derived.lab.rng import stream
     >>> random_ecology(4, 2, 3, stream(0, "example"), classes=[0, 0, 1, 2]).quotient()
@@ -66,8 +66,8 @@ def equidistant(n: int, epsilon: float) -> FiniteEcology:
 def two_covers() -> FiniteEcology:
     """Three worlds, of which the outer two never meet in a context: each may share a code with the middle one, not all.
 
-    Context 0 is met by worlds 0 and 1, context 1 by worlds 1 and 2, context 2 by worlds 0 and 2, whose laws differ
-    there alone.
+    Context 0 is met by worlds 0 and 1, context 1 by worlds 1 and 2, context 2 by worlds 0 and 2, whose distributions
+    differ there alone.
     """
     contexts = [[0.5, 0.0, 0.5], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
     laws = np.full((3, 3, 2), 0.5)

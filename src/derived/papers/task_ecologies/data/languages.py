@@ -1,9 +1,9 @@
-"""Synthetic languages whose every next-letter law is known: floors and excesses are then exact.
+"""Synthetic languages whose every next-letter distribution is known: floors and excesses are then exact.
 
 symbol   name         meaning                                                          axes
 A        letters      letters of the alphabet; token A opens a text                    scalar
-P_l      transitions  law of the next letter given the last, by language               (n, A, A)
--        first        law of the first letter: the stationary one                      (n, A)
+P_l      transitions  distribution of the next letter given the last, by language      (n, A, A)
+-        first        distribution of the first letter: the stationary one             (n, A)
 -        texts        A, then letters                                                  (*batch, T + 1)
 
 A family is a tree: a child mixes its parent's matrix with a fresh one, with a weight that says how far it has gone.
@@ -22,7 +22,7 @@ from derived.lab.checks import check_count, check_within
 
 @dataclass(frozen=True)
 class LanguageFamily:
-    """Markov languages on one alphabet. ValueError for laws that are negative or do not sum to one."""
+    """Markov languages on one alphabet. ValueError for distributions that are negative or do not sum to one."""
 
     first: Float[Tensor, "n A"]
     transitions: Float[Tensor, "n A A"]
@@ -44,8 +44,8 @@ class LanguageFamily:
         return self.first.shape[1]
 
     def laws(self, languages: Int[Tensor, "*batch"], texts: Int[Tensor, "*batch T"]) -> Float[Tensor, "*batch T V"]:
-        """The true law of the next token after each token; the opening token never comes again."""
-        opened = torch.cat([self.transitions, self.first.unsqueeze(1)], dim=1)  # the row of A is the first letter's law
+        """The true distribution of the next token after each token; the opening token never comes again."""
+        opened = torch.cat([self.transitions, self.first.unsqueeze(1)], dim=1)  # the row of A: the first letter
         found = opened[languages.unsqueeze(-1), texts]
         return torch.nn.functional.pad(found, (0, 1))
 
@@ -96,7 +96,7 @@ def language_family(
 
 def _dirichlet(letters: int, concentration: float, generator: torch.Generator) -> Tensor:
     drawn = torch._standard_gamma(torch.full((letters, letters), concentration, dtype=torch.float64), generator)
-    drawn = drawn + 1e-6  # every letter can follow every other, so that one stationary law exists
+    drawn = drawn + 1e-6  # every letter can follow every other, so that one stationary distribution exists
     return drawn / drawn.sum(dim=-1, keepdim=True)
 
 
@@ -111,5 +111,5 @@ def _stationary(transitions: Tensor) -> Tensor:
 
 
 def excess(logits: Float[Tensor, "*batch T V"], laws: Float[Tensor, "*batch T V"]) -> Float[Tensor, "*batch"]:
-    """The mean over places of KL(true law, model's law): the loss above the floor, given the texts' contexts."""
+    """The mean over places of KL(truth, model): the loss above the lower bound, given the texts' contexts."""
     return (torch.xlogy(laws, laws) - laws * logits.log_softmax(dim=-1)).sum(dim=-1).mean(dim=-1)

@@ -3,7 +3,7 @@
 symbol   name      meaning                                             axes
 n        order     letters of the window, the predicted one included   scalar
 N(w, v)  counts    how often v followed the window w in training       (V^(n - 1), V)
-s        strength  how many counts the shorter window's law is worth   scalar
+s        strength  how many counts the shorter window's distribution is worth   scalar
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ State = Callable[[Tensor], Tensor]  # a number below STATES at each token, of it
 class NGram:
     """p(v | w) = (N(w, v) + s p(v | w')) / (N(w) + s), w the last n - 1 tokens and w' without the first of them.
 
-    At the start of a text the opening token fills the window up; below one letter stands the uniform law (MacKay and
-    Peto, 1995). With a state there is such a table for each of its values, from the places that have it."""
+    At the start of a text the opening token fills the window up; below one letter stands the uniform distribution
+    (MacKay and Peto, 1995). With a state there is such a table for each of its values, from the places that have it."""
 
     order: int
     laws: Float[Tensor, "windows V"]

@@ -22,7 +22,7 @@ from scipy.special import entr, rel_entr, xlogy
 from derived.lab.checks import check_at_least
 
 from .ecology import FiniteEcology
-from .partitions import Labels, cells, from_masks, normal_form
+from .partitions import Labels, cells, from_masks, merges, normal_form
 
 MOST_WORLDS = 16  # 2^16 tables of contexts and tokens; the recursion takes 3^15 / 2 sums
 BLOCK = 10  # worlds of one block of the recursion: its 3^10 sums stay in cache
@@ -78,9 +78,7 @@ def local_threshold(ecology: FiniteEcology, labels: Labels | None = None) -> flo
     """
     labels = ecology.quotient() if labels is None else labels
     ecology.cells_of(labels)  # ValueError for a partition of another set
-    members = cells(labels)
-    pairs = [(A, B) for place, A in enumerate(members) for B in members[place + 1 :]]
-    return min((split_gain(ecology, A, B) / split_cost(ecology, A, B) for A, B in pairs), default=math.inf)
+    return min((split_gain(ecology, A, B) / split_cost(ecology, A, B) for A, B in merges(labels)), default=math.inf)
 
 
 class Costs(NamedTuple):

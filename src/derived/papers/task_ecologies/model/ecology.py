@@ -2,13 +2,13 @@
 
 symbol       name        meaning                                                                  axes
 pi           prior       weight of each world, positive                                           (n,)
-D            contexts    law of the context; or its law in each world                             (C,) or (n, C)
-P_w(.|c)     laws        next-token law of world w in context c                                   (n, C, V)
+D            contexts    distribution of the context, in all worlds or in each                    (C,) or (n, C)
+P_w(.|c)     laws        distribution of the next token in world w after context c                (n, C, V)
 A            joint       pi(w) D_w(c), the weight of world and context together                   (n, C)
 p            labels      cell of each world: the code                                             (n,)
 H(Y|C,W)     floor       sum A H(P_w(.|c)): what no code can undercut                             nats
 L*(p)        loss        least cross-entropy of a reader who sees the cell and the context        nats
-Delta(p)     excess      L*(p) - floor = sum_(x,c) Pr(x,c) JS of the laws in the cell             nats
+Delta(p)     excess      L*(p) - floor = sum_(x,c) Pr(x,c) JS of the distributions in the cell    nats
 
 The paper has contexts independent of the world; a table (n, C) drops that, and each formula below is right for both.
 A text of R letters is one ecology for each letter, with the letters before it as its context (``letter``).
@@ -26,7 +26,7 @@ from derived.lab.checks import check_count, check_positive, check_within
 from .partitions import Labels, normal_form
 
 ROUNDING = 1e-9  # a row that sums to one but for this is taken as given
-SAME = 1e-12  # two laws that differ by less in every token are equal
+SAME = 1e-12  # two distributions that differ by less in every token are equal
 FREE = 1e-12  # an excess below is none: rounding leaves 1e-15
 
 
@@ -57,12 +57,12 @@ def _terms(rows: ArrayLike) -> int:
 
 @dataclass(frozen=True, eq=False)
 class FiniteEcology:
-    """A prior over n worlds, a law of C contexts, and the next-token law of each world in each context.
+    """A prior over n worlds, a distribution of C contexts, and of the next token in each world and context.
 
-    What sums to one but for the rounding of its own dtype is divided by its sum, so the softmax of a model is welcome;
-    ``from_counts`` takes counts. ValueError for laws that are negative or do not sum to one, worlds of weight zero,
-    and shapes that do not fit. A context listed twice counts with the sum of its weights. [paper, section 2; contexts
-    (n, C): ours]
+    What sums to one but for rounding in its dtype is divided by its sum, so the softmax of a model is welcome;
+    ``from_counts`` takes counts. ValueError for distributions that are negative or do not sum to one, worlds of weight
+    zero, and shapes that do not fit. A context listed twice counts with the sum of its weights. [paper, section 2;
+    contexts (n, C): ours]
 
     >>> coins = FiniteEcology([0.5, 0.5], [1.0], [[[0.9, 0.1]], [[0.1, 0.9]]])
     >>> round(coins.bayes_loss([0, 0]), 4), round(coins.entropy_floor(), 4), round(coins.js_excess([0, 0]), 4)
@@ -102,8 +102,8 @@ class FiniteEcology:
     def from_counts(cls, counts: ArrayLike) -> "FiniteEcology":
         """The ecology of observed texts: how often token y followed context c in world w, (n, C, V).
 
-        The prior is the share of each world, and each world has contexts of its own; the law of a context that a world
-        never met is uniform, and counts for nothing. ValueError for negative counts and worlds without any.
+        The prior is the share of each world, and each world has its own contexts; the distribution of a context that a
+        world never met is uniform, and counts for nothing. ValueError for negative counts and worlds without any.
 
         >>> FiniteEcology.from_counts([[[3, 1]], [[0, 4]]]).laws.tolist()
         [[[0.75, 0.25]], [[0.0, 1.0]]]
@@ -128,7 +128,7 @@ class FiniteEcology:
 
     @cached_property
     def weighted(self) -> np.ndarray:
-        """A(w, c) P_w(y|c), the joint law of world, context and next token, (n, C, V)."""
+        """A(w, c) P_w(y|c), the joint distribution of world, context and next token, (n, C, V)."""
         return self.joint[..., None] * self.laws
 
     def cells_of(self, labels: Labels) -> np.ndarray:
@@ -143,7 +143,7 @@ class FiniteEcology:
         return float((self.joint * entr(self.laws).sum(axis=-1)).sum())
 
     def table(self, labels: Labels) -> np.ndarray:
-        """T[x, c, y] = sum_(w in cell x) A(w,c) P_w(y|c), the joint law of cell, context and next token, (k, C, V)."""
+        """T[x, c, y] = sum_(w in cell x) A(w,c) P_w(y|c): cell, context and next token jointly, (k, C, V)."""
         return np.tensordot(self.cells_of(labels), self.weighted, axes=1)
 
     def bayes_loss(self, labels: Labels) -> float:
@@ -189,7 +189,7 @@ class FiniteEcology:
         return self.bayes_loss(labels) + beta * self.complexity(labels)
 
     def quotient(self) -> np.ndarray:
-        """The training-equivalence classes as labels: worlds whose laws agree wherever the context is possible.
+        """The training-equivalence classes as labels: worlds that agree wherever the context is possible.
 
         Where contexts know the world, two worlds are compared in the contexts that both can meet, which is no
         equivalence relation in general: ValueError then.

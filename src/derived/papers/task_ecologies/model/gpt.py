@@ -55,7 +55,7 @@ class MicroGPT(nn.Module):
     >>> model = MicroGPT(GPTSize(), Draws(num_networks=3))
     >>> model(torch.zeros(2, 5, dtype=torch.long)).shape
     torch.Size([3, 2, 5, 27])
-    >>> model.parameters_each
+    >>> sum(weight[0].numel() for weight in model.parameters())  # of one model, as in the paper
     27328
     """
 
@@ -100,11 +100,6 @@ class MicroGPT(nn.Module):
     def _mlp(self, i: int, x: Tensor) -> Tensor:
         return linear(linear(x, self.weights[f"up{i}"]).relu(), self.weights[f"down{i}"])
 
-    @property
-    def parameters_each(self) -> int:
-        """Trained numbers of one model."""
-        return sum(weight[0].numel() for weight in self.parameters())
-
 
 def _norm(x: Tensor) -> Tensor:
     return rms_norm(x, x.shape[-1:], eps=EPS)
@@ -121,7 +116,7 @@ def text_losses(logits: Float[Tensor, "K B T V"], following: Int[Tensor, "*model
 
 
 def mean_divergence(laws: Float[Tensor, "*batch n V"]) -> Float[Tensor, "*batch n n"]:
-    """Jensen-Shannon divergence of equal weights between every two of n laws, in nats, as KL to the mean."""
+    """Jensen-Shannon divergence of equal weights between every two of n distributions, in nats, as KL to the mean."""
     first, second = laws.unsqueeze(-2), laws.unsqueeze(-3)
     middle = (first + second) / 2
     half = lambda law: (torch.xlogy(law, law) - torch.xlogy(law, middle)).sum(dim=-1)  # noqa: E731
@@ -129,5 +124,5 @@ def mean_divergence(laws: Float[Tensor, "*batch n V"]) -> Float[Tensor, "*batch 
 
 
 def behavioural_distance(averages: Float[Tensor, "*batch n lengths V"]) -> Float[Tensor, "*batch n n"]:
-    """The mean over prefix lengths of the divergence between a model's average next-token laws on two languages."""
+    """The mean over prefix lengths of the divergence of a model's average predictions on two languages."""
     return mean_divergence(averages.transpose(-2, -3)).mean(dim=-3)

@@ -98,13 +98,6 @@ def from_masks(sets: Sequence[int], n: int) -> np.ndarray:
     return normal_form(np.array([next(cell for cell, mask in enumerate(sets) if mask >> w & 1) for w in range(n)]))
 
 
-def merged(labels: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The partition with the cells A and B made one."""
-    labels = labels.copy()
-    labels[B] = labels[A[0]]
-    return normal_form(labels)
-
-
 def merges(labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All pairs of cells."""
     return combinations(cells(labels), 2)
@@ -119,7 +112,7 @@ def splits(labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def separated(labels: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The partition with the worlds B in a cell of their own."""
+    """The partition with the worlds B in a separate cell."""
     labels = labels.copy()
     labels[B] = labels.max() + 1
     return normal_form(labels)
