@@ -1,4 +1,4 @@
-"""A race compares before it times, refuses a wrong result, and the committed tables are those of today's races."""
+"""A race compares before it times, and refuses a wrong result."""
 
 import importlib
 import json
@@ -146,33 +146,21 @@ def test_a_race_without_its_peer_is_skipped_in_one_line_that_names_the_extra(mon
     assert line == 'toy: skipped, no no_such_peer here; pip install -e ".[bench]" brings it'
 
 
-@pytest.mark.parametrize(("options", "path"), [([], "_build/bench/toy.json"), (["--keep"], "results/toy/bench.json")])
-def test_only_keep_writes_the_committed_table(options, path, monkeypatch, tmp_path):
+def test_a_race_at_one_and_two_threads_is_written(monkeypatch, tmp_path):
     def answered(call, env, **_):
         threads = call[call.index("--threads") + 1]
         assert env["OMP_NUM_THREADS"] == env["NUMBA_NUM_THREADS"] == threads
         row = {"name": "toy", "threads": int(threads), "ratio": 2.0, "ratio_low": 1.0, "ratio_high": 3.0}
         return SimpleNamespace(returncode=0, stdout=json.dumps(row))
 
-    monkeypatch.setattr(racing.sys, "argv", ["toy.py", *options])
+    monkeypatch.setattr(racing.sys, "argv", ["toy.py"])
     monkeypatch.setattr(racing, "ROOT", tmp_path)
     monkeypatch.setattr(racing.subprocess, "run", answered)
     racing.command("toy", race_of("ols_attention"))
     (written,) = tmp_path.rglob("*.json")
-    assert written == tmp_path / path
+    assert written == tmp_path / "_build/bench/toy.json"
     assert [row["threads"] for row in json.loads(written.read_text())["measured"]] == [1, 2]
 
 
-def test_every_chapter_has_a_race_and_every_committed_table_is_that_of_one():
-    tables = {path.parent.name: json.loads(path.read_text()) for path in ROOT.glob("results/*/bench.json")}
-    chapters = sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb"))
-    assert {*tables} <= {*SLUGS}, "a table is deleted when its race changes, until the race is run again"
-    assert SLUGS == chapters == sorted(DAMAGES)
-    for slug, found in tables.items():
-        each = race_of(slug)
-        named = [each.name, each.ours.__doc__, each.peer.__doc__, each.dtype, each.note]
-        assert [found[key] for key in ("name", "ours", "peer", "dtype", "note")] == named
-        for row in found["measured"]:
-            assert row["ratio_low"] <= row["ratio"] <= row["ratio_high"], slug
-            assert row["machine"], slug
-            assert row["date"], slug
+def test_every_chapter_has_a_race():
+    assert SLUGS == sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb")) == sorted(DAMAGES)

@@ -371,8 +371,7 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             {"X": normal(1, 20, 2), "Y": normal(1, 20, 3)}, batched=False, graded=(), far=("X", "Y"),
         ),
         "procrustes_distortion": Example(
-            lambda **t: tuple(geometric_tax.procrustes_distortion(**t, scale=scale) for scale in (True, False)),
-            {"X": normal(5, 2), "Y": normal(5, 2, name="Y")}, far=("X", "Y")
+            geometric_tax.procrustes_distortion, {"X": normal(5, 2), "Y": normal(5, 2, name="Y")}, far=("X", "Y")
         ),
         "rdm_similarity": Example(
             lambda X, Y: tuple(geometric_tax.rdm_similarity(X, Y, metric) for metric in ("cosine", "euclidean")),
