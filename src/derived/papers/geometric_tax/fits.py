@@ -25,7 +25,7 @@ from derived.lab.experiment import Experiment, rows
 from derived.lab.nets import Draws
 from derived.lab.rng import stream
 
-from .data import systems
+from .data import carbon, systems
 from .model import heads
 from .model.encoders import CausalConvolution, CausalTransformer, Encoder, Size, StateSpace
 from .model.metrics import jump_and_spread, procrustes_distortion
@@ -50,12 +50,15 @@ CI |= {"width": 8, "depth": 1, "heads": 1, "paths": 12, "judged": 16, "codes": 8
 CPU: Mapping[str, Any] = {"search": 1, "steps": 600, "batch": 16, "length": 32, "width": 32, "depth": 2, "heads": 2}
 CPU |= {"paths": 2000, "judged": 200, "codes": 64}
 SHORT: Mapping[str, Any] = {**CPU, "steps": 500, "batch": 8}
+MEASURED = ("carbon", "carbon in random order")
 #: The time between two points of a path, and the time before the first.
 GAPS = {"lorenz": 0.05, "oscillators": 4 / 64, "waveforms": 1 / 256}
 
 
-def paths(system: str, n: int, L: int, generator: torch.Generator) -> Tensor:
-    """States (n, L, d) of a system; a Lorenz path starts on the attractor."""
+def paths(system: str, n: int, L: int, generator: torch.Generator, part: str = "judge") -> Tensor:
+    """States (n, L, d) of a system; a Lorenz path starts on the attractor. Of a measured series windows of a ``part``."""
+    if system in MEASURED:
+        return carbon.windows(part, n, L, generator, in_order=system == MEASURED[0]).unsqueeze(-1)
     facts = {"time": GAPS[system] * (L - 1), "generator": generator}
     return getattr(systems, system)(n, L, **facts, **({"burn_in": 2.0} if system == "lorenz" else {}))
 
@@ -137,10 +140,10 @@ def data(
     value of training, validation and test paths alike, or ``on`` "labels" to the target values alone."""
     L = length + 1
 
-    def drawn(n: int, *names) -> Tensor:
-        return paths(system, n, L, stream(seed, system, *names))
+    def drawn(part: str, n: int, *names) -> Tensor:
+        return paths(system, n, L, stream(seed, system, *names), part)
 
-    valid = drawn(2 * judged, "judged")
+    valid = drawn("choose", 2 * judged, "judged")
     low, high = valid[..., 0].min(), valid[..., 0].max()
 
     def observed(states: Tensor, *names) -> tuple[Tensor, Tensor]:
@@ -149,9 +152,9 @@ def data(
         noisy = x + noise * torch.randn(x.shape, generator=stream(seed, system, "noise", *names), dtype=x.dtype)
         return (noisy if on == "values" else x), noisy
 
-    trained = [observed(drawn(num, role, r), role, r) for r in range(networks)]
+    trained = [observed(drawn("train", num, role, r), role, r) for r in range(networks)]
     values, labels = (torch.stack(each) for each in zip(*trained, strict=True))
-    states = torch.stack([drawn(judged, "judged", role, r) for r in range(networks)])
+    states = torch.stack([drawn("judge", judged, "judged", role, r) for r in range(networks)])
     test = torch.stack([observed(each, "judged", role, r)[0] for r, each in enumerate(states)])
     struck = [disturbed(each[:, :-1], stream(seed, system, "disturbance", role, r)) for r, each in enumerate(test)]
     chooses, chosen = (each[None] for each in observed(valid, "judged"))

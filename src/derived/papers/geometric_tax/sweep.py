@@ -1,4 +1,5 @@
-"""How fine a codebook: the distortion of hard labels against the number of codes, and noise on the data (GT-8).
+"""How fine a codebook: the distortion of hard labels against the number of codes, noise on the data, and data that were
+measured (GT-8).
 
 A staircase of sharp labels rises with the number of codes until a bin is no wider than what the network cannot know, so
 that an inner codebook has the largest distortion; noise on the data blurs the labels and flattens it.
@@ -13,13 +14,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from derived.lab import stats
-from derived.lab.claims import RECORDED, at_least, statistic
+from derived.lab.claims import RECORDED, at_least, reported, statistic
 from derived.lab.measure import Measure, by_draw, chosen, lowest
 from derived.lab.plot import BLUE, DASHED, INK, MUTED, beside, largest, mean_and_reach, panel_label, plain_log
 from derived.lab.stats import LEVEL, Estimate
 
-from .fits import CI, SHORT, Fits
+from .fits import CI, CPU, MEASURED, SHORT, Fits, split
 from .measures import flat, judged, ratio
+from .trained import jump
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,28 @@ class Longer(Fits):
         looks = [int(share * self.steps) for share in self.looks]
         facts = {"learned": True, "looks": looks, "seed": seed + 1, "device": device, "dtype": dtype}
         return size.fitted(arm=condition["arm"], noise=condition["noise"], on=condition["on"], **facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carbon(Fits):
+    """GT-8.g: weekly carbon dioxide at Mauna Loa, less its mean over the 52 weeks before, and the same values in random
+    order, where nothing can be foreseen. Rows: system, arm, and those of ``Fits``; J, V, T and bias at the end."""
+
+    struck: int = 300
+    strikes: int = 4
+
+    tiers: ClassVar = {
+        "ci": {**CI, "struck": 40},
+        "cpu": {**CPU, "networks": 16, "steps": 1000, "rates": (0.01, 0.016, 0.025, 0.04)},
+    }
+    needs: ClassVar = ("mauna-loa",)
+
+    def conditions(self) -> list[dict]:
+        return [{"system": each, "arm": arm} for each in MEASURED for arm in ("untrained", "ce", "blurred", "scalar")]
+
+    def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
+        parts = lambda one, found: split(one, found, condition["system"], self.struck, self.strikes)  # noqa: E731
+        return self.fitted(**condition, also=parts, seed=seed + 4, device=device, dtype=dtype)
 
 
 # Claims: criteria and expected verdicts were written before the run.
@@ -130,6 +154,12 @@ def tax_halved(loud: str) -> Measure:
     return measure
 
 
+def jumpier(system: str) -> Measure:
+    """J / T under hard labels over that under squared error, on one series."""
+    case = f"system == '{system}'"
+    return lambda rows: ratio(stats.mean(jump(rows, "ce", case) - jump(rows, "scalar", case)))
+
+
 TRAINED = {"judged_at": RECORDED}
 TIMES = {"unit": "times", **TRAINED}
 LESS = "$\\ln$ of the tax without noise less twice $\\ln$ of the tax with it, where these networks have learned and are flat"
@@ -159,9 +189,20 @@ CLAIMS = (
         at_least(0),
         **HALVED,
     ),
+    reported(
+        "GT-8.g",
+        "On weekly carbon dioxide at Mauna Loa, less its mean over the 52 weeks before, the jump $J/T$ of networks under hard labels is this many times that under the squared error of the next value.",
+        Carbon,
+        jumpier(MEASURED[0]),
+        criterion="$J/T$ under hard labels over that under squared error; one series, so nothing passes or fails",
+        where="one series: windows of its first 30 years train, later ones choose the rate, the last judge; one network chose each rate",
+        made_of="real data",
+        control=jumpier(MEASURED[1]),
+        **TIMES,
+    ),
 )
 
-EXPERIMENTS = (Longer,)
+EXPERIMENTS = (Longer, Carbon)
 
 
 # Figures: rows in, a figure with its alt text as label out.
