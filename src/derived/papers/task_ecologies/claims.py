@@ -4,5 +4,7 @@ from . import brackets, codes, languages, networks, slips, texts
 
 CLAIMS = (*codes.CLAIMS, *texts.CLAIMS, *networks.CLAIMS, *languages.CLAIMS, *brackets.CLAIMS, *slips.CLAIMS)
 EXACT = (codes.Equidistant, codes.Picture, slips.Slips, texts.Pressure)
-TRAINED = (networks.Imposed, networks.Quotient, languages.Abroad, brackets.Rescue, brackets.RecipePopulation)
-EXPERIMENTS = (*EXACT, *TRAINED, brackets.Ruler)
+IMPOSED = (networks.Imposed, networks.Quotient)
+ABROAD = (languages.Abroad, languages.AbroadOrderTwo)
+BRACKETS = (brackets.Rescue, brackets.RecipePopulation, brackets.Ruler)
+EXPERIMENTS = (*EXACT, *IMPOSED, *ABROAD, *BRACKETS)
