@@ -80,7 +80,7 @@ def test_stretch_constants_against_quadrature(kind):
     [
         (lambda: asymptotics.vit_variances(width=0), "width = 0; give an integer >= 1"),
         (lambda: asymptotics.vit_variances(attn_mult=[1.0, -2.0]), "attn_mult[1] = -2; give a finite number >= 0"),
-        (lambda: asymptotics.vit_variances(mlp_mult=-1.0), "mlp_mult = -1"),
+        (lambda: asymptotics.vit_variances(attn_mult=-1.0), "attn_mult = -1"),
         (lambda: asymptotics.zeta(-1.0, 1.0), "a = -1"),
         (lambda: asymptotics.zeta(1.0, 0.0), "s = 0; give a finite number > 0"),
         (lambda: asymptotics.lambda_stretched(1.0, 1.0, 0.0), "C = 0"),

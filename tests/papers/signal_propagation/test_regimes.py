@@ -69,14 +69,14 @@ def test_the_limit_of_the_overlap_is_found_behind_both_of_its_powers():
 
 def test_derf_overtakes_at_the_first_depth_where_it_is_larger(rows, by_hand):
     table = rows[Crossing]
-    grid = {"norm": "erf", "alpha": 0.5, "attention": 1, "b": [10, 20, 30, 40]}
+    grid = {"norm": "erf", "alpha": 0.5, "b": [10, 20, 30, 40]}
     derf = pd.DataFrame(grid).assign(log_J=[0.0, 2.0, 0.5, 3.0])
     made = pd.concat([derf, derf.assign(norm="layernorm", alpha=1.0, log_J=1.0)])
     assert regimes.overtaken(0.5)(made).value == 19  # a second crossing does not matter
     never = made.assign(log_J=made["log_J"].where(made["norm"] == "layernorm", 0.0))
     assert regimes.overtaken(0.5)(never).value == 40
     a, s = vit_variances()
-    last = table.query("norm == 'erf' and alpha == 1.0 and b == 32").set_index("attention")
-    for attention in (0, 1):
-        exact = by_hand("erf", 1.0, 1.0, 0.2, a=a * attention, s=s, n=197, depth=32)["J"][0]
-        assert last.loc[attention, "log_J"] == pytest.approx(np.log(exact), rel=1e-10)
+    for norm in ("erf", "layernorm"):
+        exact = by_hand(norm, 1.0, 1.0, 0.2, a=a, s=s, n=197, depth=32)["J"][0]
+        last = table.query(f"norm == {norm!r} and alpha == 1.0 and b == 32")["log_J"].item()
+        assert last == pytest.approx(np.log(exact), rel=1e-10)

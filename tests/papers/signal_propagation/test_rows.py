@@ -9,6 +9,7 @@ from derived.papers.signal_propagation.model.asymptotics import vit_variances
 from derived.papers.signal_propagation.networks import Networks, SharpAttention
 from derived.papers.signal_propagation.real import Clothes
 from derived.papers.signal_propagation.regimes import Crossing, Regimes, Window, last_exponent, with_laws
+from derived.papers.signal_propagation.trained import Trained
 from derived.papers.signal_propagation.vision import ManyTokens, VisionTransformer
 
 EXPERIMENTS = tuple(one for one in claims.EXPERIMENTS if not pinned.missing(one.needs))
@@ -16,11 +17,12 @@ MEASURED = {"b", "replicate", "q", "p", "J", "K", "pooled", "q_theory", "p_theor
 COLUMNS = {
     Clothes: {"norm", "alpha", "start", "replicate", "picture", "b", "q", "p", "norms", "J", "J_theory", "J_null"},
     SharpAttention: {"norm", "n", "sigma", "heads", "replicate", "J", "J_frozen", "J_code", "J_first", "J_softmax"},
-    Crossing: {"norm", "alpha", "attention", "b", "log_J", "log_pooled"},
+    Crossing: {"norm", "alpha", "b", "log_J"},
     Regimes: {"norm", "alpha", "attn_mult", "tokens", "b", "q", "rho", "log_J", "log_difference"},
     Window: {"alpha", "b", "q", "p", "log_J", "low", "high", "crossover", "predicted"},
     Networks: MEASURED | {"norm", "heads", "J_without_K", "J_without_attention", "q_apart", "pooled_theory"},
     ManyTokens: MEASURED | {"init", "J_infinite", "J_without_K"},
+    Trained: {"depth", "arm", "stage", "rate", "replicate", "alpha", "growth", "loss", "test_loss"},
     VisionTransformer: MEASURED | {"norm", "alpha", "init"},
 }
 

@@ -1,8 +1,8 @@
 """The chapter's claims and the experiments that they rest on."""
 
-from . import networks, real, regimes, vision
+from . import networks, real, regimes, trained, vision
 
-CLAIMS = (*regimes.CLAIMS, *networks.CLAIMS, *vision.CLAIMS, *real.CLAIMS)
+CLAIMS = (*regimes.CLAIMS, *networks.CLAIMS, *vision.CLAIMS, *real.CLAIMS, *trained.CLAIMS)
 EXPERIMENTS = (
     regimes.Crossing,
     regimes.Regimes,
@@ -12,4 +12,5 @@ EXPERIMENTS = (
     vision.ManyTokens,
     vision.VisionTransformer,
     real.Clothes,
+    trained.Trained,
 )

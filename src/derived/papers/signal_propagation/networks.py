@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from derived.lab.claims import Claim, at_least, at_most, between, statistic
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import Measure, highest, jointly, lowest, mean
-from derived.lab.plot import BLUE, GREEN, MUTED, RED, THEORY, largest, mean_and_reach, panel_label, plain_log
+from derived.lab.plot import BLUE, MUTED, RED, THEORY, largest, mean_and_reach, panel_label, plain_log
 from derived.lab.rng import stream
 from derived.lab.stats import Estimate
 
@@ -303,7 +303,6 @@ CLAIMS = (
 THEORIES = {
     "J_frozen": ("frozen, uniform", RED),
     "J_code": ("public code's weights", MUTED),
-    "J_first": ("first order in $\\sigma^2$", GREEN),
     "J_softmax": ("with softmax's derivative", BLUE),
 }
 
@@ -316,8 +315,7 @@ def softmax(rows: pd.DataFrame) -> Figure:
     words = []
     for ax, n in zip(axes[0], tokens, strict=True):
         ax.axhline(1, **THEORY | {"linewidth": 0.8})
-        for theory in ("J_frozen", "J_code", "J_softmax"):
-            name, color = THEORIES[theory]
+        for theory, (name, color) in THEORIES.items():
             for norm, marker in (("layernorm", "o"), ("erf", "s")):
                 part = rows[(rows["n"] == n) & (rows["norm"] == norm)]
                 cells = [one["J"] / one[theory] for _, one in part.groupby("sigma")]

@@ -21,19 +21,7 @@ from derived.lab.claims import at_least, between, computed, on_page, within
 from derived.lab.effect import Published
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import Measure, chosen, smallest
-from derived.lab.plot import (
-    BLUE,
-    DASHED,
-    GREEN,
-    INK,
-    RED,
-    apart,
-    beside,
-    largest,
-    panel_label,
-    plain_log,
-    shades,
-)
+from derived.lab.plot import BLUE, DASHED, GREEN, INK, RED, apart, beside, largest, panel_label, plain_log, shades
 from derived.lab.stats import Estimate
 
 from .marks import NAMES
@@ -89,7 +77,7 @@ class Regimes(Experiment):
 class Crossing(Experiment):
     """SP-20: J^{b,0} of Derf beside pre-LayerNorm at ViT-Base's variances and number of tokens.
 
-    Rows: norm, alpha, attention (0: a = 0), b, log_J, and log_pooled, of a gradient that all tokens share.
+    Rows: norm, alpha, b, log_J.
     """
 
     depth: int = 400
@@ -99,23 +87,23 @@ class Crossing(Experiment):
     p0: float = 0.2
 
     tiny: ClassVar = {"depth": 60, "alphas": (0.5, 1.0, 2.0)}
-    deterministic: ClassVar = {"log_J": 1e-8, "log_pooled": 1e-8}
+    deterministic: ClassVar = {"log_J": 1e-8}
 
     def conditions(self) -> list[dict]:
         return [{"norm": norm} for norm in ("layernorm", "erf")]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         norm = condition["norm"]
-        alphas = (1.0,) if norm == "layernorm" else sorted({*self.alphas})
-        alpha, attention = (np.array(each) for each in zip(*product(alphas, (0, 1)), strict=True))
+        alpha = np.array([1.0] if norm == "layernorm" else sorted({*self.alphas}))
         a, s = asymptotics.vit_variances()
-        sizes = {"a": a * attention, "s": s, "n": self.tokens, "depth": self.depth}
+        sizes = {"a": a, "s": s, "n": self.tokens, "depth": self.depth}
         course = propagate(self.q0, self.p0, kernel=kernel_of(norm, alpha), **sizes)
         at = np.unique(np.concatenate([np.arange(1, min(129, self.depth)), np.geomspace(1, self.depth, 60).round()]))
         at = at.astype(int)
-        columns = {"log_J": course.log_J_forward, "log_pooled": np.log(course.J_forward + course.K_forward)}
-        index = {("alpha", "attention"): (alpha, attention), "b": at}
-        return rows(index, {name: values[:, at] for name, values in columns.items()})
+        return rows(
+            {"alpha": alpha, "b": at},
+            {"log_J": np.broadcast_to(course.log_J_forward, (len(alpha), self.depth + 1))[:, at]},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,9 +265,8 @@ def overtaken(alpha: float) -> Measure:
     """The first depth at which J of Derf is larger than that of pre-LayerNorm, less one."""
 
     def measure(rows: pd.DataFrame) -> Estimate:
-        attended = rows[rows["attention"] == 1]
         derf, plain = (
-            attended.query(f"norm == {norm!r} and alpha == {value}").set_index("b")["log_J"].sort_index()
+            rows.query(f"norm == {norm!r} and alpha == {value}").set_index("b")["log_J"].sort_index()
             for norm, value in (("erf", alpha), ("layernorm", 1.0))
         )
         larger = derf.index[derf > plain]
@@ -393,7 +380,7 @@ CLAIMS = (
 
 def growth(rows: pd.DataFrame) -> Figure:
     """J against depth, both logarithmic, of LayerNorm and of Derf at two alphas, crossings marked; rows of ``Crossing``."""
-    rows = largest(rows).query("attention == 1")
+    rows = largest(rows)
     figure, ax = plt.subplots(figsize=(5.8, 3.0))
     plain = rows[rows["norm"] == "layernorm"].set_index("b")["log_J"].sort_index()
     curves = {"LayerNorm": (plain, INK)}

@@ -24,21 +24,20 @@ from .checks import check_tokens, checked_correlation
 from .kernels import arccos_kernel, arccos_kernel_prime
 
 
-def vit_variances(attn_mult: ArrayLike = 1.0, mlp_mult: ArrayLike = 1.0, width: int = 768) -> tuple:
-    """(a, s) of a timm-initialised ViT, every weight of variance 0.02^2, with W_V, W_O and W_1, W_2 multiplied.
+def vit_variances(attn_mult: ArrayLike = 1.0, width: int = 768) -> tuple:
+    """(a, s) of a timm-initialised ViT, every weight of variance 0.02^2, with W_V and W_O multiplied.
 
-    a = attn_mult^4 (0.02^2 d)^2, s = 4 mlp_mult^4 (0.02^2 d)^2, so zeta = 2/3 whatever the width. Returns (a, s) of the
-    shapes of attn_mult and mlp_mult. Raises ValueError for width < 1 and a negative factor. [repo]
+    a = attn_mult^4 (0.02^2 d)^2, s = 4 (0.02^2 d)^2, so zeta = 2/3 whatever the width. Returns a of the shape of
+    attn_mult, and s. Raises ValueError for width < 1 and a negative factor. [repo]
 
     >>> a, s = vit_variances()
     >>> round(float(a), 4), round(float(s), 4)
     (0.0944, 0.3775)
     """
     check_count("width", width)
-    for name, factor in (("attn_mult", attn_mult), ("mlp_mult", mlp_mult)):
-        check_at_least(name, np.asarray(factor, dtype=float), 0.0)
+    check_at_least("attn_mult", np.asarray(attn_mult, dtype=float), 0.0)
     square = (0.02**2 * width) ** 2
-    return square * np.power(attn_mult, 4.0), 4 * square * np.power(mlp_mult, 4.0)
+    return square * np.power(attn_mult, 4.0), 4 * square
 
 
 def _variances(a: ArrayLike, s: ArrayLike, n: ArrayLike = math.inf) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

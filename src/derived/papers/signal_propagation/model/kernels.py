@@ -41,7 +41,7 @@ class Moments(NamedTuple):
 class NormKernel(Protocol):
     """What ``propagate`` asks of a normaliser: its four Gaussian moments at the covariance (q, p).
 
-    A kernel with an array ``alpha``, one per curve, also has ``at(alpha)``, the same map at other values.
+    Where it has an array ``alpha``, one per curve, that broadcasts against the curves.
     """
 
     def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
@@ -98,10 +98,6 @@ class ErfKernel:
         self._square = 2 * np.square(self.alpha)
         self._scale = (2 / np.pi) * self._square
 
-    def at(self, alpha: ArrayLike) -> "ErfKernel":
-        """The same map at other values of alpha."""
-        return ErfKernel(alpha)
-
     def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """The four moments at (q, p)."""
         x, y = self._square * q, self._square * p
@@ -154,11 +150,6 @@ class TanhKernel:
         i, j = np.triu_indices(num_nodes)
         self._pair = np.where(i == j, 1.0, 2.0) * weight[i] * weight[j]
         self._first, self._second = beta[i] ** 2, beta[j] ** 2
-        self._num_nodes = num_nodes
-
-    def at(self, alpha: ArrayLike) -> "TanhKernel":
-        """The same map at other values of alpha."""
-        return TanhKernel(alpha, self._num_nodes)
 
     def moments(self, q: ArrayLike, p: ArrayLike) -> Moments:
         """The four moments at (q, p)."""
@@ -220,10 +211,6 @@ class ElementwiseKernel:
         check_count("num_nodes", num_nodes, 16)
         self.fn, self.dfn, self.num_nodes = fn, dfn, num_nodes
         self.alpha = np.asarray(alpha, dtype=float)
-
-    def at(self, alpha: ArrayLike) -> "ElementwiseKernel":
-        """The same map at other values of alpha."""
-        return ElementwiseKernel(self.fn, self.dfn, alpha, self.num_nodes)
 
     def error_bound(self, q: ArrayLike) -> float:
         """The quadrature's error at the largest x = alpha sqrt(q), of q^ and p^ in units of alpha^2.

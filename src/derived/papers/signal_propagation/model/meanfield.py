@@ -9,14 +9,13 @@ n             n             number of tokens, or math.inf                       
 J^{B,b}       J_backward    E |dh^B/dh^b|_F^2 / (n d)                                          (..., depth + 1)
 K^{B,b}       K_backward    sum_{a != c} E tr[(dh^B/dh_a)^T dh^B/dh_c] / (n (n - 1) d)          (..., depth + 1)
 J^{b,0}       J_forward     the same with the source fixed and the target moving               (..., depth + 1)
-K^{b,0}       K_forward     what a gradient common to all tokens of h^b adds to J^{b,0}         (..., depth + 1)
+K^{b,0}                     what a gradient common to all tokens of h^b adds to J^{b,0}         (..., depth + 1)
 sigma         sigma         sigma_Q sigma_K, the sharpness of attention; 0 is uniform              (...)
 f, g          f, g          E sum_c A_ac^2 and E sum_c A_ac A_a'c                              (...)
 
 J grows beyond any float for deep stacks, so log J and K / J are what is computed; J and K are properties.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -33,7 +32,6 @@ from .softmax import AttentionWeights, first_order, softmax_terms
 
 OutputGradient = Literal["independent", "pooled"]
 Weights = Callable[[ArrayLike, ArrayLike, ArrayLike, ArrayLike], AttentionWeights]  # at q~, p~, n, sigma
-CHUNK = 5000  # curves at a time: numpy's cost per call is spread, their intermediate arrays stay in the cache
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,6 @@ class MeanFieldTrajectory:
     def J_forward(self) -> np.ndarray:
         """J^{b,0}."""
         return _exponential(self.log_J_forward)
-
-    @property
-    def K_forward(self) -> np.ndarray:
-        """K^{b,0}: J^{b,0} + K^{b,0} is the amplification of a gradient common to all tokens of h^b."""
-        return _times(self.ratio_forward, self.J_forward)
 
 
 def _exponential(log_J: np.ndarray) -> np.ndarray:
@@ -130,16 +123,11 @@ def propagate(
     q, p = np.asarray(q0, dtype=float), np.asarray(p0, dtype=float)
     check_moments(q, p, given[2])
     shape = np.broadcast_shapes(*(np.shape(x) for x in (q, p, *given, getattr(kernel, "alpha", 0.0))))
-    given = [np.broadcast_to(x, shape).reshape(-1) if x.ndim else x for x in given]
-    path = np.empty((6, depth + 1, math.prod(shape)))
-    path[0, 0], path[1, 0] = (np.broadcast_to(x, shape).reshape(-1) for x in (q, p))
+    path = np.empty((6, depth + 1, *shape))
+    path[0, 0], path[1, 0] = q, p
     path[2:, 0], path[2, depth], path[3, depth] = 0.0, 0.0, output_gradient == "pooled"
-    steps = np.empty((depth, 4, min(CHUNK, path.shape[-1])))
-    for first in range(0, path.shape[-1], CHUNK):
-        piece = slice(first, first + CHUNK)
-        part = [x[piece] if x.ndim else x for x in given]
-        _run(path[..., piece], steps, _part(kernel, shape, piece), part, cross_token, weights)
-    return MeanFieldTrajectory(*np.moveaxis(path, 1, -1).reshape(6, *shape, depth + 1))
+    _run(path, kernel, given, cross_token, weights)
+    return MeanFieldTrajectory(*np.moveaxis(path, 1, -1))
 
 
 def softmax_growth(
@@ -167,30 +155,17 @@ def softmax_growth(
     """
 
     def sampled(q, p, n, sigma):
-        found = softmax_terms(float(q[0]), float(p[0]), int(n), float(sigma), draws=draws, generator=generator)
-        return AttentionWeights(*(np.array([weight]) for weight in found))
+        found = softmax_terms(float(q), float(p), int(n), float(sigma), draws=draws, generator=generator)
+        return AttentionWeights(*found)
 
     common = {"kernel": kernel, "a": a, "s": s, "n": n, "sigma": sigma, "depth": depth}
     return propagate(q0, p0, **common, output_gradient=output_gradient, weights=sampled)
 
 
-def _part(kernel: NormKernel, shape: tuple[int, ...], piece: slice) -> NormKernel:
-    """The kernel of some of the flattened curves: what differs between curves is its attribute ``alpha``."""
-    alpha = getattr(kernel, "alpha", None)
-    return kernel if np.ndim(alpha) == 0 else kernel.at(np.broadcast_to(alpha, shape).reshape(-1)[piece])
-
-
-def _run(
-    path: np.ndarray,
-    steps: np.ndarray,
-    kernel: NormKernel,
-    given: list[np.ndarray],
-    cross_token: bool,
-    weights: Weights,
-) -> None:
-    """Fill ``path`` (6, depth + 1, curves) from its starting values: forward through the blocks, then back."""
-    depth, curves = path.shape[1] - 1, path.shape[2]
-    steps = steps[..., :curves]
+def _run(path: np.ndarray, kernel: NormKernel, given: list[np.ndarray], cross_token: bool, weights: Weights) -> None:
+    """Fill ``path`` (6, depth + 1, ...) from its starting values: forward through the blocks, then back."""
+    depth, curves = path.shape[1] - 1, path.shape[2:]
+    steps = np.empty((depth, 4, *curves))
     q, p = path[0, 0], path[1, 0]
     for b in range(depth):
         q, p = _block(q, p, kernel, given, cross_token, weights, steps[b])
@@ -240,5 +215,5 @@ def _advance(old: np.ndarray, new: np.ndarray, m11, m12, m21, m22) -> None:
     """(J, K) <- (I + m)(J, K) for J = e^{old[0]}, K = old[1] J: no overflow at any depth."""
     ratio = old[1]
     growth = m11 + m12 * ratio
-    np.add(old[0], np.log1p(growth), out=new[0])
+    new[0] = old[0] + np.log1p(growth)
     new[1] = (m21 + (1 + m22) * ratio) / (1 + growth)

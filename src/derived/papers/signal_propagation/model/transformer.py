@@ -65,11 +65,9 @@ class Sigmas(NamedTuple):
         """(sigma_2 sigma_1)^2."""
         return (self.two * self.one) ** 2
 
-    def scaled(self, attn_mult: float = 1.0, mlp_mult: float = 1.0) -> "Sigmas":
-        """W_V, W_O multiplied by attn_mult (a by its fourth power) and W_1, W_2 by mlp_mult. [repo]"""
-        return self._replace(
-            v=self.v * attn_mult, o=self.o * attn_mult, one=self.one * mlp_mult, two=self.two * mlp_mult
-        )
+    def scaled(self, attn_mult: float) -> "Sigmas":
+        """W_V, W_O multiplied by attn_mult, and so a by its fourth power. [repo]"""
+        return self._replace(v=self.v * attn_mult, o=self.o * attn_mult)
 
 
 def normalise(x: Tensor, norm: NormKind, alpha: Tensor | float = 1.0) -> Tensor:

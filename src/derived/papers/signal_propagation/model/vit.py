@@ -1,4 +1,4 @@
-"""How a vision transformer embeds its pictures at initialisation.
+"""How a vision transformer embeds its pictures at initialisation, and small ones that train.
 
 symbol          name           meaning                                                     axes
 R               num_networks   independent networks, one batch                              leading axis of every weight
@@ -9,11 +9,13 @@ import math
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from derived.lab.checks import check_count
+from derived.lab.nets import layer_norm, linear, normal
 
 from .checks import check_states
+from .transformer import BlockWeights, RandomTransformer
 
 
 def patches(images: Float[Tensor, "num channel size size"], patch: int) -> Float[Tensor, "num tokens features"]:
@@ -55,3 +57,30 @@ def embed(
     positions = 0.02 * torch.randn(num_networks, 1, tokens, width, **where)
     W, bias, positions = (t.to(images.device) for t in (W, bias, positions))
     return torch.einsum("ntf,rfd->rntd", flat, W) + bias + positions
+
+
+class Vision(nn.Module):
+    """R small vision transformers of 16 patches and ten classes that train: ``blocks`` between an embedding and a head.
+
+    Whatever normaliser the branches have, the head reads LayerNorm of the mean over tokens. Embedding and head have
+    variance 1/fan in, positions 0.02^2. Takes patches (R, num, 16, features), returns logits (R, num, 10). [repo; no
+    class token, ReLU, no biases, a fixed alpha and the common last normaliser ours]
+    """
+
+    def __init__(self, features: int, blocks: RandomTransformer, generator: torch.Generator):
+        super().__init__()
+        d, where = blocks.width, {"generator": generator, "dtype": blocks.dtype}
+        shapes = {(d, features): features**-0.5, (1, 16, d): 0.02, (10, d): d**-0.5}
+        drawn = (normal(blocks.num_networks, *shape, std=std, **where) for shape, std in shapes.items())
+        self.blocks = blocks
+        self.embedding, self.positions, self.head = map(nn.Parameter, drawn)
+        blocks.weights = [BlockWeights(*map(nn.Parameter, block)) for block in blocks.weights]
+        self.weights = nn.ParameterList(weight for block in blocks.weights for weight in block)
+
+    def embed(self, patches: Float[Tensor, "R num n features"]) -> Float[Tensor, "R num n d"]:
+        """h^0."""
+        return linear(patches, self.embedding) + self.positions
+
+    def forward(self, patches: Float[Tensor, "R num n features"]) -> Float[Tensor, "R num classes"]:
+        """Logits."""
+        return linear(layer_norm(self.blocks(self.embed(patches)).mean(dim=-2)), self.head)
