@@ -13,7 +13,7 @@ FIRST = "book/intro"  # the page before all parts
 
 
 class Words(yaml_io.Shape):
-    """What the opening of a chapter says, and the name of its picture."""
+    """What the opening of a chapter says."""
 
     name: str = ""  # in the sidebar
     read: str = ""  # what of the paper could be read
@@ -21,7 +21,6 @@ class Words(yaml_io.Shape):
     says: str = ""  # the paper says
     found: str = ""  # we found, beginning with what could be judged
     means: str = ""  # what it means for a reader
-    picture: str = ""  # a figure of the chapter; the first one if empty
 
 
 ENTRY = {  # of a new chapter, to be written by its author

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import nbformat
@@ -47,6 +48,9 @@ COMMITTED = ROW | {"expected": "holds", "registered": None, "changed": []}  # as
 EXPERIMENT = textwrap.dedent('''
     """Toy experiments."""
 
+    import os
+    import signal
+    import time
     from dataclasses import dataclass
     from pathlib import Path
     from typing import ClassVar
@@ -57,12 +61,16 @@ EXPERIMENT = textwrap.dedent('''
     from derived.lab.experiment import Experiment
     from derived.lab.rng import stream
 
-    MARK = Path(__file__).with_name("ran")
+    HERE = Path(__file__).parent
+
+
+    def told(word):
+        return (HERE / word).exists()
 
 
     @dataclass(frozen=True, kw_only=True)
     class Draws(Experiment):
-        """Uniform draws."""
+        """Uniform draws; at tier cpu files beside this one say what becomes of a condition."""
 
         num: int = 5
         tiers: ClassVar = {"ci": {"num": 2}, "cpu": {}}
@@ -72,12 +80,27 @@ EXPERIMENT = textwrap.dedent('''
 
         def run(self, condition, *, seed, device, dtype):
             if self.num == 5:
-                with open(MARK, "a") as file:
-                    file.write(str(condition["shift"]))
-                if condition["shift"] == 2 and Path(__file__).with_name("stop").exists():
-                    raise KeyboardInterrupt
+                self.live(condition["shift"])
             draw = torch.rand(self.num, generator=stream(seed, "draws"), dtype=dtype, device=device)
             return pd.DataFrame({"replicate": range(self.num), "value": draw.numpy() + condition["shift"]})
+
+        def live(self, shift):
+            with open(HERE / "ran", "a") as file:
+                file.write(str(shift))
+            if told("card"):
+                held = HERE / f"held by {os.environ['CARD']}"
+                held.touch(exist_ok=False)
+                time.sleep(0.1)
+                held.unlink()
+            if told("slow"):
+                time.sleep(1)
+            if shift == 1 and told("die"):
+                (HERE / "die").unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            if shift == 2 and told("raise"):
+                raise ArithmeticError("the last one")
+            if shift == 2 and told("stop"):
+                raise KeyboardInterrupt
 
 
     EXPERIMENTS = (Draws,)
@@ -126,7 +149,6 @@ def write_chapter(
 def write_paper(root: Path, experiments: str, claims: str) -> Path:
     """A chapter with a paper: the sources of its experiments and of its claims; returns the paper's package."""
     write_chapter(root, "toy", report_cell())
-    write_toc(root, "toy")
     package = root / "src/derived/papers/toy"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('"""Toy."""\n')
@@ -154,15 +176,25 @@ def write_toc(root: Path, *slugs: str) -> None:
 
 
 def make_house(root: Path) -> Path:
-    """A checkout with the package's source and the lock, no chapters yet, and their claims registered."""
+    """A checkout with the package's source, the lock and registered claims; its chapter toy is still to be written."""
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "template", root / "template")
     for name in ("requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)
     (root / "results").mkdir()
+    write_toc(root, "toy")
     registered = COMMITTED | {"verdict": None}
     write_ledger(root, *(registered | {"paper": slug, "tier": t} for slug in ("toy", "other") for t in ("ci", "cpu")))
     return root
+
+
+class Here(Executor):
+    """Does what it is given at once, in this process."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = Future()
+        future.set_result(function(*args, **kwargs))
+        return future
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -200,7 +232,7 @@ def move(patch: pytest.MonkeyPatch, root: Path) -> None:
     patch.chdir(root)
     for module in (paths, driver, record, recording):
         patch.setattr(module, "PACKAGE_ROOT", package)
-    for function in (sources.imported_files, sources.source_files):
+    for function in (sources.chapter_files, sources.source_files):
         patch.setattr(function, "__defaults__", (package,))
     patch.setattr(papers, "__path__", [*papers.__path__, str(package / "papers")])
     patch.setattr(sys, "dont_write_bytecode", True)  # a file may change twice within a second

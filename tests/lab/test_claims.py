@@ -1,8 +1,6 @@
 """Verdicts follow from the kind, the estimate and the criterion, and from nothing else."""
 
 import dataclasses
-import importlib
-import textwrap
 
 import numpy as np
 import pytest
@@ -315,51 +313,6 @@ def test_a_live_run_whose_condition_failed_says_which_and_why(toy, monkeypatch):
         RuntimeError, match=r"Toy at tier ci: the condition {'shift': -1.0} failed: ArithmeticError: neg"
     ):
         study(toy, "ci", 0, "cpu")
-
-
-@pytest.fixture
-def topics(tmp_path, monkeypatch):
-    """A paper of two topics, an experiment without a claim, and a base that is no experiment itself."""
-    experiment = "from derived.lab.experiment import Experiment\n"
-    files = {
-        "drawn.py": f"{experiment}class Drawn(Experiment): pass",
-        "late.py": """
-            from derived.lab.claims import bound, on_page
-            from derived.lab.experiment import Experiment
-            class Root(Experiment): pass
-            class Leaf(Root): pass
-            class Other(Root): pass
-            LAST = bound("T-10.a", "$1=1$.", Root, max, "")
-            CLAIMS = (bound("T-9.b", "$1=1$.", Root, max, ""), on_page("T-E1"), LAST)
-        """,
-        "zeta.py": """
-            from derived.lab.claims import bound
-            from derived.lab.experiment import Experiment
-            from .late import Other
-            class Base(Experiment): pass
-            class Kept(Base): pass
-            CLAIMS = (bound("T-9.a", "$1=1$.", Kept, max, ""),)
-        """,
-        "reference.py": "raise ImportError",
-        "model/theory.py": "raise ImportError",
-        "model/__init__.py": "raise ImportError",
-        "__init__.py": "",
-        "claims.py": """
-            from derived.lab.claims import collect
-            CLAIMS, EXPERIMENTS = collect(__name__)
-        """,
-    }
-    for name, text in files.items():
-        path = tmp_path / "collected" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-    monkeypatch.syspath_prepend(tmp_path)
-    return importlib.import_module("collected.claims")
-
-
-def test_claims_are_collected_by_number_and_letter_and_experiments_by_topic(topics):
-    assert [one.id for one in topics.CLAIMS] == ["T-9.a", "T-9.b", "T-10.a", "T-E1"]
-    assert [one.__name__ for one in topics.EXPERIMENTS] == ["Kept", "Root", "Leaf", "Other", "Drawn"]
 
 
 def judged(toy, **changes) -> dict:

@@ -53,7 +53,7 @@ def test_the_figure_keeps_what_it_says_of_itself_and_frames_may_change_the_layou
     [
         ({"n = ": (1, 2)}, frames_of((1,)), (1,), r"1 frames for 2 positions, as of \(2,\)"),
         ({"n = ": (1,)}, frames_of((1, 2)), (1,), r"2 frames for 1 positions, as of \(2,\)"),
-        ({"n = ": (1, 2)}, frames_of((1, 2)), (3,), r"start = \(3,\) is no position; give one value for each of"),
+        ({"n = ": (1, 2)}, frames_of((1, 2)), (3,), "3 is not in list"),
         ({"x = ": (0.12345, 0.12349)}, frames_of((0.12345, 0.12349)), (0.12345,), "written alike, 0.123, 0.123"),
     ],
 )
@@ -73,5 +73,5 @@ def test_a_computed_figure_carries_its_function_and_what_is_given(tmp_path):
     assert not figure.frames
     with pytest.raises(ValueError, match=r"compute at 0\.333 what stands at 0\.33333"):
         computed(go.Figure(), script, {"n = ": (1 / 3,)}, (1 / 3,))
-    with pytest.raises(ValueError, match="is no position"):
+    with pytest.raises(ValueError, match="is not in list"):
         computed(go.Figure(), script, {"n = ": (1, 2)}, (3,))

@@ -74,8 +74,6 @@ def test_a_table_has_words_for_the_names_of_all_its_heads():
     spread = pd.DataFrame({"V": [2, 2], "rule": ["a", "b"], "kl": [0.5, 1.0]}).pivot(index="V", columns="rule")["kl"]
     assert page.worded(spread, rule="KL under", b="the second").columns.tolist() == ["a", "the second"]
     assert page.worded(spread, rule="KL under").columns.name == "KL under"
-    with pytest.raises(ValueError, match="delta: no head of the table, which has 2, V, a, b, rule"):
-        page.worded(spread, delta="δ")
 
 
 @pytest.mark.parametrize(
@@ -102,16 +100,12 @@ def test_a_figure_is_shown_as_svg_with_its_alt_text_and_where_its_rows_come_from
     assert metadata == {"image/svg+xml": {"alt": "A line.", "provenance": "live; one; two"}}
 
 
-def test_an_explorer_brings_its_alt_text_or_is_refused(monkeypatch):
+def test_an_explorer_brings_its_alt_text(monkeypatch):
     shown = []
     monkeypatch.setattr(page, "display", lambda data, raw: raw and shown.append(data))
     page.explorer(go.Figure(layout={"meta": {"play": True, "alt": "Three bars."}}))
     assert shown[0]["text/plain"] == "Three bars."
     assert shown[0]["application/vnd.plotly.v1+json"]["layout"]["meta"] == {"play": True, "alt": "Three bars."}
-    for figure in (go.Figure(), go.Figure(layout={"meta": {"play": True}})):
-        with pytest.raises(ValueError, match="no alt text"):
-            page.explorer(figure)
-    assert len(shown) == 1
 
 
 def mean_of(toy) -> Claim:
@@ -194,8 +188,8 @@ def test_a_page_runs_each_experiment_once_and_reports_what_it_ran(toy, monkeypat
     shown = []
     monkeypatch.setattr(page, "display", lambda data, raw: raw and shown.append(data))
     page.report("toy", [mean_of(toy)], run)
-    unit = '<span class="math notranslate nohighlight">\\(\\pi\\)</span>'
-    assert f"] of {unit}</td>" in shown[0]["text/html"]
+    assert "] of $\\pi$</td>" in shown[0]["text/html"]
+    assert "chapter-ledger" in shown[0]["text/html"]
     findings = shown[0][FINDINGS]
     assert (findings["rows"][0]["id"], findings["rows"][0]["verdict"]) == ("T-1", "holds")
     assert {state["experiment"] for state in findings["records"]} == {"Toy", "Other"}

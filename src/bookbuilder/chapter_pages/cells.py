@@ -49,7 +49,7 @@ def _said(output: NotebookNode) -> NotebookNode:
     if found and all(found):
         return _html(_checked(found), text)
     if RIGHT.fullmatch(text):
-        return _html('<p class="checked">The folded solution passes this check.</p>', text)
+        return _html('<p class="checked solved">The folded solution passes this check.</p>', text)
     return output
 
 

@@ -16,8 +16,8 @@ from bookbuilder.ledger.ledger import entered
 from bookbuilder.notebook import reading
 from bookbuilder.paths import Repo, UserError
 
-REPORT = 'class="chapter-ledger"'  # the table that a chapter's report() shows in Jupyter
-DRAWS = re.compile(r"(show|explorer)\([^\n]*\)")  # the whole of a cell that only shows a figure: its call says nothing
+REPORT = 'chapter-ledger"'  # class of the table that a chapter's report() shows in Jupyter
+DRAWS = re.compile(r"(show|explorer|report)\([^\n]*\)")  # the whole of a cell that only shows: its call says nothing
 SVG = "image/svg+xml"
 CHAPTER_LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\(\.\./notebooks/(?P<slug>\w+)\.ipynb\)")
 FACTS = ("paper", "prerequisites", "objectives")

@@ -1,7 +1,7 @@
 """Writes explorers: Plotly figures that work without a kernel and without other hosts.
 
-An output with Plotly's mimetype becomes a placeholder of the right height that says in words what there is to see, and
-shows a picture of its first view where scripts are off. `_static/explorer.js` loads the figure, a separate script,
+An output with Plotly's mimetype becomes a placeholder of the right height that says in words what there is to see.
+`_static/explorer.js` loads the figure, a separate script,
 and Plotly from the site itself once a placeholder comes into view, replaces Plotly's drawn sliders by the browser's
 own, keeps their places in the address, and follows the light or dark theme. With one slider its steps act as Plotly
 defines them; with several, the frame is shown whose name is the steps' values joined by "|". Where ``layout.meta`` has
@@ -29,7 +29,7 @@ def vendor(into: Path) -> None:
 def placeholder(figure: dict[str, Any], vendor_url: str, name: str, files_url: str) -> str:
     """Write the HTML that becomes the figure in the browser; ``layout.meta.alt`` is its description.
 
-    ``name`` is its anchor; ``files_url`` is the address of the figure (.js) and of its first view (.svg).
+    ``name`` is its anchor; ``files_url`` is the address of the figure without its ending.
     """
     layout = figure.get("layout", {})
     alt = (layout.get("meta") or {}).get("alt")
@@ -37,8 +37,8 @@ def placeholder(figure: dict[str, Any], vendor_url: str, name: str, files_url: s
         raise ValueError("an explorer has no description: set layout.meta.alt")
     return Markup(
         '<div class="explorer tex2jax_ignore" id="{name}" role="group" aria-label="{alt}" data-plotly="{url}" '
-        'data-figure="{files}.js" style="--explorer-height: {height}px">\n<p class="explorer-fallback">{alt}</p>\n'
-        '<noscript><img class="explorer-still" src="{files}.svg" alt="Its first view."></noscript>\n</div>'
+        'data-figure="{files}.js" style="--explorer-height: {height}px">\n'
+        '<p class="explorer-fallback">{alt}</p>\n</div>'
     ).format(name=name, alt=alt, url=vendor_url, files=files_url, height=int(layout.get("height") or 420))
 
 
@@ -58,12 +58,9 @@ def function(compute: str) -> str:
 
 
 def replace(output: dict[str, Any], vendor_url: str, name: str, files: Path) -> dict[str, Any]:
-    """Replace the Plotly figure of an output by its placeholder; figure and picture go to ``files``."""
-    from bookbuilder.chapter_pages import pictures  # loads matplotlib, which a book that has not changed does without
-
+    """Replace the Plotly figure of an output by its placeholder; the figure goes to ``files``."""
     figure = output["data"][PLOTLY]
     html = str(placeholder(figure, vendor_url, name, f"../{files.parent.name}/{files.name}"))
     files.parent.mkdir(parents=True, exist_ok=True)
     files.with_suffix(".js").write_text(script(figure, f"{files.name}.js"), "utf-8")
-    files.with_suffix(".svg").write_text(pictures.still(figure), "utf-8")
     return {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}

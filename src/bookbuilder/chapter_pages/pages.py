@@ -201,7 +201,7 @@ def card(chapter: Chapter) -> str:
         "groups": grouped(chapter.rows),
         "hardware": hardware(chapter.finding["records"]),
         "longest": longest(chapter.finding["records"]),
-        "gpu_waits": any(row["tier"] == "gpu" and row["verdict"] == "not run" for row in chapter.rows),
+        "gpu_waits": any(r["tier"] == "gpu" and r["verdict"] == "not run" and r["experiment"] for r in chapter.rows),
     }
     top, bottom = html("opening.html", **values).split("<!-- citation -->")
     first, rest = top.split(PICTURE)

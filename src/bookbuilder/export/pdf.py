@@ -29,11 +29,6 @@ MARGINS = {"top": "18mm", "bottom": "18mm", "left": "16mm", "right": "16mm"}
 PREPARE = """async (wide) => {
   document.documentElement.dataset.theme = "light";
   const article = document.querySelector("article");
-  for (const still of article.querySelectorAll(".explorer noscript")) {
-    const box = still.parentElement;
-    box.innerHTML = still.textContent + box.querySelector(".explorer-fallback").outerHTML;
-    box.style.minHeight = 0;
-  }
   const solved = "div.solution, div.cell.tag_solution";
   const solutions = [...article.querySelectorAll(solved)].filter((each) => !each.parentElement.closest(solved));
   if (solutions.length) {
@@ -47,6 +42,12 @@ PREPARE = """async (wide) => {
   for (const fold of article.querySelectorAll(".proof-fold, .solutions details, details.hide")) fold.open = true;
   for (const link of document.querySelectorAll("a[href]"))
     if (link.protocol === "file:" && link.pathname !== location.pathname) link.removeAttribute("href"); // not on paper
+  for (const box of article.querySelectorAll(".explorer")) {
+    if (!box.checkVisibility()) continue;
+    box.scrollIntoView(); // so that it is drawn
+    while (!box.dataset.ready) await new Promise((resolve) => setTimeout(resolve, 50));
+    box.querySelector(".explorer-fallback").hidden = false;
+  }
   await window.MathJax?.startup?.promise;
   const fresh = [...article.querySelectorAll(".math:not(:has(mjx-container))")];
   const folded = fresh.filter((each) => each.checkVisibility());

@@ -16,16 +16,13 @@ SHARED = "shared.json"  # in the stage: what a shared link to a page shows
 def fill(
     root: Path, build: Path, stage: Path, chapters: list[pages.Chapter], statements: Sequence[dict[str, Any]]
 ) -> None:
-    """Put fragments in place of their lines in the pages of the stage, and pictures of the chapters in the site.
+    """Put fragments in place of their lines in the pages of the stage.
 
     ``statements`` are the numbered ones of all chapters, for their index.
     """
     executed = {c.slug: nbformat.read(build / f"executed/notebooks/{c.slug}.ipynb", as_version=4) for c in chapters}
     cards = welcome.cards(root, chapters, executed)
-    for card in cards:
-        if card.picture:
-            welcome.draw(card, build / "extra" / welcome.FOLDER)
-    (stage / SHARED).write_text(json.dumps(welcome.shared(root, cards)), "utf-8")
+    (stage / SHARED).write_text(json.dumps(welcome.shared(cards)), "utf-8")
     named = [(chapter.slug, chapter.name) for chapter in chapters]
     reference.write(root, stage, named)
     fragments = {

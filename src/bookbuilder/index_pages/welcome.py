@@ -1,36 +1,24 @@
-"""Writes the welcome page: the question beside moving tokens, a line for each chapter, counts of verdicts.
+"""Writes the welcome page: moving tokens, counts of verdicts, a line for each chapter.
 
-picture   a figure of an executed chapter: the one that book/chapters.yml names, else its first
-cards     pictures as PNG files for links that are shared
 sphere    the places of the explorer that plays, as bytes: right, up and front from -1 to 1
 """
 
 import base64
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import resvg_py
 from markupsafe import Markup
 from nbformat import NotebookNode
-from PIL import Image
 
 from bookbuilder import contents, format
 from bookbuilder.chapter_pages import pages
 from bookbuilder.chapter_pages.explorer import PLOTLY
 from bookbuilder.contents import Contents
 from bookbuilder.notebook import reading
-from bookbuilder.paths import Repo, UserError
+from bookbuilder.paths import Repo
 
-SVG = "image/svg+xml"
-FOLDER = "cards"  # of the site
-SHARED = (1200, 630)  # pixels of a picture for shared links, as the networks ask for it
-MARGIN = 0.035  # of the width, on each side
-COLOURS = 128
-DPI = 96  # matplotlib gives the sizes of its figures in points
-PAPER = "#ffffff"
 RADIUS = 93  # of a sphere in its box of 200 by 200
 OUTCOMES = {  # of a claim, by the verdict keys that count as such
     "hold": ("holds",),
@@ -41,13 +29,6 @@ OUTCOMES = {  # of a claim, by the verdict keys that count as such
 }
 
 
-class Picture(NamedTuple):
-    """A figure and its alt text."""
-
-    svg: str
-    alt: str
-
-
 class Card(NamedTuple):
     """A chapter on the welcome page."""
 
@@ -56,7 +37,6 @@ class Card(NamedTuple):
     heading: str
     name: str
     surprise: str
-    picture: Picture | None
 
 
 def card_words(written: Contents, slug: str) -> dict[str, str]:
@@ -64,58 +44,20 @@ def card_words(written: Contents, slug: str) -> dict[str, str]:
     return written.chapters[slug].model_dump(include={"read", "surprise", "says", "found", "means"})
 
 
-def figures(notebook: NotebookNode) -> Iterator[tuple[str, Picture]]:
-    """Yield each figure of an executed notebook with its name."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            alt = output.get("metadata", {}).get(SVG, {}).get("alt", "")
-            if alt:
-                name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
-                yield name, Picture("".join(output["data"][SVG]), " ".join(alt.split()))
-
-
-def picture(slug: str, notebook: NotebookNode, wanted: str = "") -> Picture | None:
-    """Choose the figure that represents a chapter; raise UserError if ``wanted`` names none."""
-    found = list(figures(notebook))
-    if wanted and wanted not in [name for name, _ in found]:
-        raise UserError(f"{contents.FILE}: {slug} has no figure {wanted}")
-    return next((each for name, each in found if name == wanted or not wanted), None)
-
-
 def cards(root: Path, chapters: Sequence[pages.Chapter], notebooks: dict[str, NotebookNode]) -> list[Card]:
     """Make the cards of the chapters, numbered as in the whole book."""
     by_hand = contents.read(root).chapters
     found = []
     for chapter in chapters:
-        notebook, words = notebooks[chapter.slug], by_hand[chapter.slug]
-        shown = picture(chapter.slug, notebook, words.picture)
-        heading = reading.heading(notebook)
-        found.append(
-            Card(Repo(root).number(chapter.slug), chapter, heading, words.name or heading, words.surprise, shown)
-        )
+        words, heading = by_hand[chapter.slug], reading.heading(notebooks[chapter.slug])
+        found.append(Card(Repo(root).number(chapter.slug), chapter, heading, words.name or heading, words.surprise))
     return found
 
 
-def draw(card: Card, folder: Path) -> None:
-    """Draw a card's picture as a PNG file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    room = [round(side - 2 * MARGIN * SHARED[0]) for side in SHARED]
-    import matplotlib  # for its letters; a book that has not changed does without
-
-    letters = [str(file) for file in (Path(matplotlib.get_data_path()) / "fonts/ttf").glob("DejaVuSans*.ttf")]
-    svg = {"svg_string": card.picture.svg, "skip_system_fonts": True, "font_files": letters}
-    made = resvg_py.svg_to_bytes(**svg, width=room[0], dpi=DPI, background=PAPER)
-    drawn = Image.open(io.BytesIO(bytes(made))).convert("RGB")
-    drawn.thumbnail(room, Image.Resampling.LANCZOS)
-    sheet = Image.new("RGB", SHARED, PAPER)
-    sheet.paste(drawn, tuple((side - part) // 2 for side, part in zip(SHARED, drawn.size, strict=True)))
-    few = sheet.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    few.save(folder / f"{card.chapter.slug}.png", optimize=True)
-
-
 def first(root: Path, found: Sequence[Card], notebooks: dict[str, NotebookNode]) -> str:
-    """Write the first screen: the question, and the tokens that move. MyST."""
-    return pages.raw(pages.html("first.html", cards=found, sphere=Markup(sphere(root, notebooks))))
+    """Write the first screen: the tokens that move, and what became of all claims. MyST."""
+    moving = Markup(sphere(root, notebooks))
+    return pages.raw(pages.html("first.html", sphere=moving, found=outcomes(theirs(found)), outcomes=OUTCOMES))
 
 
 def shelf(found: Sequence[Card]) -> str:
@@ -125,15 +67,14 @@ def shelf(found: Sequence[Card]) -> str:
 
 def counts(found: Sequence[Card]) -> str:
     """Write what became of the papers' claims, counted by group and outcome. MyST."""
-    shown = [row for card in found for row in theirs(card.chapter.rows)]
-    finding = {name: outcomes([row for row in shown if pages.group(row) == name]) for name in pages.THEIRS}
+    finding = {name: outcomes([row for row in theirs(found) if pages.group(row) == name]) for name in pages.THEIRS}
     finding = {name: counted for name, counted in finding.items() if counted["total"]}
     return pages.raw(pages.html("counts.html", finding=finding, outcomes=OUTCOMES))
 
 
-def theirs(rows: Sequence[pages.Row]) -> list[pages.Row]:
-    """Select the claims of the paper, of its code and of its summaries."""
-    return [row for row in rows if row["headline"] and pages.group(row) in pages.THEIRS]
+def theirs(found: Sequence[Card]) -> list[pages.Row]:
+    """Select the claims of the papers, of their code and of their summaries."""
+    return [row for card in found for row in card.chapter.rows if row["headline"] and pages.group(row) in pages.THEIRS]
 
 
 def outcomes(rows: Sequence[pages.Row]) -> dict[str, int]:
@@ -142,19 +83,12 @@ def outcomes(rows: Sequence[pages.Row]) -> dict[str, int]:
     return {"total": len(keys)} | {words: sum(key in those for key in keys) for words, those in OUTCOMES.items()}
 
 
-def shared(root: Path, found: Sequence[Card]) -> dict[str, dict[str, Any]]:
-    """List the sentence and picture that a shared link to a chapter or to the book shows, by the name of its page."""
-    shown = {f"notebooks/{card.chapter.slug}": _shared(card, card.surprise) for card in found}
+def shared(found: Sequence[Card]) -> dict[str, str]:
+    """List the sentence that a shared link to a chapter or to the book shows, by the name of its page."""
     asked = f"Do {format.spelt(len(found))} new results about transformers hold?"
-    for card in found:
-        if card.chapter.slug == contents.read(root).sphere:
-            shown["book/intro"] = _shared(card, f"{asked} Each is derived, checked and run, and judged claim by claim.")
-    return shown
-
-
-def _shared(card: Card, words: str) -> dict[str, Any]:
-    image, alt = (f"{FOLDER}/{card.chapter.slug}.png", card.picture.alt) if card.picture else ("", "")
-    return {"description": words, "image": image, "alt": alt, "size": SHARED}
+    return {f"notebooks/{card.chapter.slug}": card.surprise for card in found} | {
+        "book/intro": f"{asked} Each is derived, checked and run, and judged claim by claim."
+    }
 
 
 # The sphere ---------------------------------------------------------------------------------------------------------

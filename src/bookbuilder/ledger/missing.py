@@ -20,6 +20,7 @@ class Missing:
     claims: int
     seconds: float | None  # of the record that it had, else of its longest finished condition; None if neither is there
     absent: str  # of its data, and how to fetch them
+    stalled: bool  # an earlier run ended before its first condition did
 
     def __str__(self) -> str:
         name = f"{self.experiment.paper()}/{self.experiment.__name__}"
@@ -28,15 +29,18 @@ class Missing:
 
 
 def missing(repo: Repo, papers: Iterable[str], names: Sequence[str], tier: str, seed: int, kind: str) -> list[Missing]:
-    """List what has no record at a tier that can be loaded, those with the most claims first."""
+    """List what has no record at a tier that can be loaded, those with the most claims first and after them
+    what an earlier run had too little time for, so that every run gets somewhere."""
     found = []
     for paper in papers:
         claims = recording.claims_of(paper)
         for one in recording.choose(paper, names, tier) if names else claims.EXPERIMENTS:
             if tier in one.tiers and not _recorded(one, tier):
                 count = sum(claim.experiment is one and tier in claim.judged_at for claim in claims.CLAIMS)
-                found.append(Missing(one, count, _took(repo, one, tier, seed, kind), absence(one)))
-    return sorted(found, key=lambda each: -each.claims)
+                took = _took(repo, one, tier, seed, kind)
+                begun = recording.drafts_of(repo, one, tier, seed, kind).exists()
+                found.append(Missing(one, count, took, absence(one), begun and took is None))
+    return sorted(found, key=lambda each: (each.stalled, -each.claims))
 
 
 def _recorded(experiment: type[Experiment], tier: str) -> bool:

@@ -132,7 +132,8 @@ def _alike(client: Any) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(Exception):  # the scheduler may be gone
-            client.unregister_worker_plugin(Alike.name)
+            if client.status == "running":  # or it would be looked for, for as long as PATIENCE says
+                client.unregister_worker_plugin(Alike.name)
 
 
 def digests(root: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The driver: runs the chapters that changed, in parallel processes with one thread each, and owns the exit code.
 
-key       what an executed chapter depends on: its cells, the package's files that it imports, its paper's results,
+key       what an executed chapter depends on: its cells, the files of the laboratory and its paper, its results,
           which of its real weights and data are here, tier, seed, device kind, Python, the lock; same key, no run
 outcome   per chapter: its findings, or one line saying why it has none
 """
@@ -29,7 +29,7 @@ from bookbuilder.run.guard import source_faults
 from derived.lab import intact
 from derived.lab.findings import COLUMNS
 from derived.lab.real import pinned
-from derived.lab.sources import PACKAGE_ROOT, file_hash, imported_files
+from derived.lab.sources import PACKAGE_ROOT, chapter_files, file_hash
 
 LIMITS = {"ci": 600, "cpu": 3 * 3600, "gpu": 3 * 3600}  # seconds a chapter may take
 ONE_THREAD = {
@@ -110,16 +110,10 @@ def chapter_key(repo: Repo, slug: str, parameters: dict[str, Any]) -> str:
     """Hash everything that the executed chapter depends on."""
     notebook = read_notebook(repo, slug)
     results = [path for path in (repo.root / "results" / slug).rglob("*") if path.is_file() and path.name[0] != "."]
-    try:
-        imports = imported_files(cells_code(slug, notebook))
-    except SyntaxError as error:
-        file = Path(error.filename).relative_to(PACKAGE_ROOT.parents[1])
-        raise UserError(f"{slug}: {file}, line {error.lineno}: no Python: {error.msg}") from None
-    scripts = sorted({script for path in imports for script in path.parent.glob("*.js")})  # what explorers compute
     builder = [PACKAGE_ROOT.parent / "bookbuilder" / name for name in BUILDER]
     parts = [
         json.dumps([notebook["cells"], notebook["metadata"]], sort_keys=True),
-        file_hash([*imports, *scripts, *builder], PACKAGE_ROOT.parent),
+        file_hash([*chapter_files(slug), *builder], PACKAGE_ROOT.parent),
         file_hash(results, repo.root),
         json.dumps(pinned.state(slug)),
         json.dumps(parameters | {"device": device_kind(parameters["device"])}, sort_keys=True),
@@ -134,7 +128,9 @@ def _keys(repo: Repo, slugs: Sequence[str], parameters: dict[str, Any], known: S
     keys, faults = {}, [*known]
     for slug in slugs:
         try:
-            faults += faults_of(repo, slug, read_notebook(repo, slug)) + _damaged(repo, slug)
+            notebook = read_notebook(repo, slug)
+            cells_code(slug, notebook)  # before anything is asked of cells that are no Python
+            faults += faults_of(repo, slug, notebook) + _damaged(repo, slug)
             keys[slug] = chapter_key(repo, slug, parameters)
         except UserError as error:
             faults.append(str(error))

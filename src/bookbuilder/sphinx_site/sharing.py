@@ -1,11 +1,10 @@
-"""Set the preview of a shared link: the chapter's surprise in plain words, its picture, and the name of the book.
+"""Set the preview of a shared link: the chapter's surprise in plain words, and the name of the book.
 
 sphinxext-opengraph writes the tags. It takes a page's own words from the page's metadata, which the builder writes. A
 relative address means nothing to whoever reads a shared link, so `og:url` is left out where the site has no address.
 """
 
 import json
-import posixpath
 import re
 from html import escape
 from pathlib import Path
@@ -25,28 +24,19 @@ def name_site(app: Sphinx, config: Config) -> None:
 
 
 def tell(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Set a page's description and picture before the tags are written."""
+    """Set a page's description before the tags are written."""
     path = Path(app.srcdir) / FILE
     said = json.loads(path.read_text("utf-8")).get(page) if doctree and path.is_file() else None
     if said is None:
         return
-    words = escape(said["description"])
+    words = escape(said)
     context["meta"] = (context["meta"] or {}) | {"og:description": words}
     context["metatags"] += f'<meta name="description" content="{words}" />\n'
-    context["shared"] = said
 
 
 def finish(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
-    """Remove an address without a host, and add the picture."""
+    """Remove an address without a host."""
     context["metatags"] = _RELATIVE_URL.sub("", context.get("metatags", ""))
-    said = context.get("shared", {})
-    if said.get("image"):
-        base = app.config.ogp_site_url or posixpath.relpath(".", posixpath.dirname(page))
-        tags = {"og:image": posixpath.join(base, said["image"]), "og:image:alt": said["alt"]}
-        tags |= dict(zip(("og:image:width", "og:image:height"), map(str, said["size"]), strict=True))
-        for name, text in tags.items():
-            context["metatags"] += f'<meta property="{name}" content="{escape(text)}" />\n'
-        context["metatags"] += '<meta name="twitter:card" content="summary_large_image" />\n'
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

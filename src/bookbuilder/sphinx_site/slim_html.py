@@ -5,8 +5,8 @@ rules    that no page can use are left out of the style sheets of others, two th
 code     names, operators and brackets have the ink of the text, so they are no elements: half of a chapter's were
 icons    Font Awesome's script, 1.5 MB, is read here in place of in the browser: the icons that the finished pages
          show become masks in `_static/icons.css`, in the colour of the text around them
-figures  are loaded when they come near the window; their size is known before, so that nothing moves then; those whose
-         letters would be too small on a phone scroll there
+figures  are as large as they were drawn, so that all have one size of letters, and are loaded when they come near the
+         window; those whose letters would be too small on a phone scroll there
 roles    entries of the bibliography are items of their list, and an empty cell heads no column
 heads    the names of a table's index go into the row of its other heads, where pandas gives them a second row
 search   Sphinx's own index and scripts that the theme puts on every page are left out (`search.py`)
@@ -48,10 +48,10 @@ FONT = re.compile(r"@font-face\{[^}]*Font ?Awesome[^}]*\}")
 GLYPH = re.compile(r'(--pst-icon-[a-z-]+):"[^"]*"')  # what the theme would draw with that font, 156 kB
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 IN_INK = re.compile(r'<span class="(?:n|o|p|w)">([^<]*)</span>|<span></span>')
-FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"')
+FIGURE = re.compile(r'<img (?P<words>[^>]*?)src="(?P<address>[^"]*/_images/(?P<name>[^"/]+\.svg))"(?: style="[^"]*")?')
 LETTERS = re.compile(r"font-size: ([\d.]+)px")
-PHONE = 340  # pixels of the column on a phone
-LEGIBLE = 7  # pixels of the smallest letters there; a figure with smaller ones keeps its size and scrolls
+PHONE = 390  # pixels of a phone's window, which a figure fills
+LEGIBLE = 9  # pixels of the smallest letters there; a figure whose letters would be smaller scrolls, a fifth above that
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ICON = re.compile(r'"?([a-z0-9-]+)"?:\[(\d+),(\d+),\[([^\]]*)\],"[0-9a-f]+","([^"]+)"\]')
 SHOWN = re.compile(r'class="[^"]*\bfa-[^"]*"')
@@ -132,8 +132,8 @@ def wait_for_figures(app: Sphinx, pagename: str, template: str, context: dict[st
 
     def sized(figure: re.Match[str]) -> str:
         wide, high = size(sources[figure["name"]])
-        shrunk = letters(sources[figure["name"]]) * min(1, PHONE / wide)
-        kind = 'class="wide" ' if wide > 2 * high or shrunk < LEGIBLE else ""
+        least = wide * LEGIBLE / letters(sources[figure["name"]])
+        kind = f'class="wide" style="--least: {1.2 * least:.0f}px" ' if least > PHONE else ""
         wait = "" if first is not None and figure.start() == first.start() else 'loading="lazy" '
         return f'<img {kind}{wait}width="{wide:.0f}" height="{high:.0f}" {figure["words"]}src="{figure["address"]}"'
 

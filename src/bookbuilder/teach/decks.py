@@ -12,7 +12,7 @@ teach/reveal/   reveal.js with its licence
 import importlib.resources
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,21 +58,19 @@ def _write(root: Path, html: Path, slug: str, known: plain.Known, rows: Rows) ->
     for figure in figures.found(html, [slug]):
         (folder / f"{Path(figure.name).name}.svg").write_text(figure.svg, "utf-8")
     soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
-    live = {box["id"]: box for box in soup.select(".explorer[id]") if not box["id"].endswith("-again")}
+    live = {box["id"]: box for box in soup.select(".explorer[id]")}
     for name, box in live.items():
         box["data-plotly"], box["data-figure"] = (f"../{box[key]}" for key in ("data-plotly", "data-figure"))
-        still, box.noscript.img["src"] = page.parent / box.noscript.img["src"], f"{name}.svg"
-        (folder / f"{name}.svg").write_text(figures.plain(still.read_text("utf-8")), "utf-8")
         (folder / f"{name}.html").write_text(pages.html("deck_explorer.html", box=box), "utf-8")
     if source(root, slug, "plan.md").is_file():
         (folder / "plan.md").write_text(filled(source(root, slug, "plan.md"), known, rows), "utf-8")
     text = filled(source(root, slug), known, rows)
     for _, name in _IMAGE.findall(text):
-        if not (folder / f"{name}.svg").is_file():
+        if name not in live and not (folder / f"{name}.svg").is_file():
             raise UserError(
                 f"slides.md shows {name}, which is no figure or explorer of the chapter and no {name}.svg there"
             )
-    (folder / "slides.md").write_text(for_pandoc(text), "utf-8")
+    (folder / "slides.md").write_text(for_pandoc(text, live), "utf-8")
     shown = _IMAGE.sub(lambda image: _shown(*image.groups(), image[2] in live), text)
     slides = Markup(shown.replace("&", "&amp;").replace("<", "&lt;"))  # nothing else, so that it can be edited there
     (folder / "slides.html").write_text(pages.html("deck.html", title=soup.title.get_text(), slides=slides), "utf-8")
@@ -93,14 +91,20 @@ def filled(path: Path, known: plain.Known, rows: Rows) -> str:
     return plain.markdown(notebook.cells[0].source, known)
 
 
-def for_pandoc(text: str) -> str:
-    """Write notes and heights of figures as pandoc reads them, without the mark of the shorter lecture.
+def for_pandoc(text: str, live: Collection[str] = ()) -> str:
+    """Write notes and heights of figures as pandoc reads them, without the mark of the shorter lecture. Of ``live``
+    ones, the explorers, it gets a link.
 
     >>> for_pandoc("## One ★\\n\\n![A cat](fig-cat)\\n\\nNote:\\nSay it.\\n\\n---\\n\\n## Two\\n")
     '## One\\n\\n![A cat](fig-cat){height=60%}\\n\\n::: notes\\nSay it.\\n:::\\n\\n---\\n\\n## Two\\n'
     """
     text = _NOTE.sub(lambda note: f"::: notes\n{note[1].strip()}\n:::\n\n", text)
-    return _IMAGE.sub(r"\g<0>{height=60%}", text).replace(" ★\n", "\n")
+    text = _IMAGE.sub(lambda image: _linked(*image.groups(), image[2] in live), text)
+    return text.replace(" ★\n", "\n")
+
+
+def _linked(words: str, name: str, live: bool) -> str:
+    return f"[{words}]({name}.html)" if live else f"![{words}]({name}){{height=60%}}"
 
 
 def without_notes(text: str) -> str:

@@ -24,6 +24,7 @@ from jaxtyping import jaxtyped
 
 NUMBERS = BeartypeConf(hint_overrides=FrozenDict({int: Integral, float: Real, complex: Complex}))
 ARRAY = float | list | tuple | np.ndarray | torch.Tensor  # in place of NumPy's ArrayLike, which lets strings pass
+ARRAYS = torch.Tensor | np.ndarray
 ENTRIES = {"Float": "floating", "Int": "integer", "Bool": "boolean", "Shaped": "", "Num": "numeric"}
 WORDS = {
     int: "an integer",
@@ -58,7 +59,7 @@ def checked(thing: Any) -> Any:
     ValueError: fit: X is a list; give a floating torch.Tensor of shape (*batch, n, d)
     >>> fit(torch.ones(4, 2), torch.ones(3, 1))
     Traceback (most recent call last):
-    ValueError: fit: Y has n = 3, but X has n = 4; give a floating torch.Tensor of shape (*batch, n, q)
+    ValueError: fit: Y has the shape (3, 1) beside X (4, 2); give a floating torch.Tensor of shape (*batch, n, q)
     """
     if inspect.isfunction(thing):
         return _checked(thing)
@@ -113,7 +114,7 @@ def _check(function: str, hints: Mapping[str, Any], given: Mapping[str, Any], em
         for name, value in given.items():
             if name in hints and not _fits(value, hints[name]):
                 raise ValueError(f"{function}: {name} {_wrong(name, value, hints, given)}")
-            if not empty and isinstance(value, torch.Tensor | np.ndarray) and 0 in value.shape:
+            if not empty and isinstance(value, ARRAYS) and 0 in value.shape:
                 raise ValueError(f"{function}: {name} has the shape {tuple(value.shape)}; give at least one entry")
 
 
@@ -131,7 +132,7 @@ def _wrong(name: str, value: Any, hints: Mapping[str, Any], given: Mapping[str, 
     choices = _choices(hints[name])
     *others, last = dict.fromkeys(map(_words, choices))
     give = f"; give {', '.join(others)}{' or ' * bool(others)}{last}"
-    if not isinstance(value, torch.Tensor | np.ndarray):
+    if not isinstance(value, ARRAYS):
         plain = isinstance(value, Real | str | list | tuple) and not any(hasattr(each, "dim_str") for each in choices)
         return (f"= {reprlib.repr(value)}" if plain else f"is {_kind(value)}") + give
     hint = next((each for each in choices if hasattr(each, "dim_str") and isinstance(value, each.array_type)), None)
@@ -139,29 +140,9 @@ def _wrong(name: str, value: Any, hints: Mapping[str, Any], given: Mapping[str, 
         return f"is {_kind(value)}{give}"
     if not isinstance(value, hint.dtype[hint.array_type, "..."]):
         return f"has the dtype {value.dtype}{give}"
-    own = _axes(hint.dim_str, value.shape)
-    for other in itertools.takewhile(lambda each: each != name, given):
-        for axis, length in _named(given[other], hints.get(other)).items():
-            stretched = f"#{axis.lstrip('*')}" in hint.dim_str and own.get(axis) in (1, ())
-            if own.get(axis, length) != length and not stretched:
-                return f"has {axis} = {own[axis]}, but {other} has {axis} = {length}{give}"
-    return f"has the shape {tuple(value.shape)}{give}"
-
-
-def _named(value: Any, hint: Any) -> dict[str, Any]:
-    """The lengths of an argument's axes by name; none if it is no array."""
-    arrays = [each for each in _choices(hint) if hasattr(each, "dim_str") and isinstance(value, each.array_type)]
-    return _axes(arrays[0].dim_str, value.shape) if arrays else {}
-
-
-def _axes(names: str, shape: tuple[int, ...]) -> dict[str, Any]:
-    """The lengths of the named axes, a starred one's as a tuple; none if there are too few or too many."""
-    names, shape = names.replace("#", "").split(), tuple(shape)
-    star = next((place for place, name in enumerate(names) if name.startswith("*") or name == "..."), None)
-    if star is not None and len(shape) >= len(names) - 1:
-        end = len(shape) - (len(names) - star - 1)
-        shape = (*shape[:star], shape[star:end], *shape[end:])
-    return dict(zip(names, shape, strict=True)) if len(names) == len(shape) else {}
+    before = itertools.takewhile(lambda each: each != name, given)
+    shapes = [f"{each} {tuple(given[each].shape)}" for each in before if isinstance(given[each], ARRAYS)]
+    return f"has the shape {tuple(value.shape)}{' beside ' * bool(shapes)}{', '.join(shapes)}{give}"
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:

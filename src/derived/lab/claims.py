@@ -10,20 +10,15 @@ here: ``lab.study`` runs experiments and makes the rows of the ledger.
 """
 
 import math
-import pkgutil
-import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, Literal
 
 from derived.lab.effect import Published
 from derived.lab.experiment import Experiment
 from derived.lab.measure import Measure
 from derived.lab.names import TIERS
-from derived.lab.sources import NO_TOPICS
 from derived.lab.stats import Estimate
 
 Kind = Literal["identity", "bound", "counterexample", "statistic", "measured", "on page"]
@@ -79,7 +74,7 @@ def at_least(low: float, name: str = "") -> Range:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One row of the ledger, before anything ran; made by the words below it: ``identity``, ``bound``, ``refuted``, …
+    """One row of the ledger, before anything ran; made by the words below it: ``statistic``, …
 
     ``accept`` is the range in which the statement holds. For an identity and a bound the value is the worst ratio of a
     gap to its derived bound; for a counterexample it is the size of the violation by an exact witness, and anything
@@ -154,26 +149,11 @@ class Claim:
 
 # The words in which every paper states its claims. ``facts`` are the fields of Claim: source, where, paper_value, …
 
-OF_BOUND = "of its bound"
 RECORDED = ("cpu", "gpu")
 
 
 def _claim(kind: Kind, id: str, statement: str, accept: Range, criterion: str, **facts: Any) -> Claim:
     return Claim(id=id, statement=statement, kind=kind, accept=(accept.low, accept.high), criterion=criterion, **facts)
-
-
-def bound(
-    id: str,
-    statement: str,
-    experiment: type[Experiment],
-    measure: Measure,
-    proof: str,
-    quantity: str = "largest ratio to the bound",
-    **facts: Any,
-) -> Claim:
-    """One thing is at most another: ``proof`` is the label of the page's proof, the worst ratio looks for its slips."""
-    facts = {"unit": OF_BOUND, "experiment": experiment, "measure": measure, "proof": proof} | facts
-    return _claim("bound", id, statement, at_most(1.0), f"{quantity}: at most $1$, and the proof", **facts)
 
 
 def refuted(
@@ -235,50 +215,7 @@ def on_page(id: str, **facts: Any) -> Claim:
 
 
 def unseen(id: str, statement: str, reason: str, **facts: Any) -> Claim:
-    """A statement that could not be tested: ``reason`` says why, and names the nearest thing that was run."""
-    return Claim(id=id, statement=statement, kind="measured", reason=reason, **{"scale": {}} | facts)
-
-
-def collect(name: str) -> tuple[tuple[Claim, ...], tuple[type[Experiment], ...]]:
-    """A paper's claims, in the order of their numbers and letters, and its experiments, in the order in which their
-    topics come first there: ``CLAIMS, EXPERIMENTS = collect(__name__)`` in the paper's module ``claims``.
-
-    A class from which others derive is no experiment itself unless a claim rests on it.
-    """
-    modules = dict(_topics(name.rpartition(".")[0]))
-    stated = [(claim, topic) for topic, module in modules.items() for claim in _stated(module)]
-    stated = sorted(stated, key=lambda pair: _place(pair[0].id))
-    claims, topics = [claim for claim, _ in stated], [*dict.fromkeys(topic for _, topic in stated)]
-    ordered = sorted(modules, key=lambda topic: topics.index(topic) if topic in topics else len(topics))
-    defined = [experiment for topic in ordered for experiment in _defined(modules[topic])]
-    rested_on, bases = {claim.experiment for claim in claims}, {base for one in defined for base in one.__mro__[1:]}
-    return tuple(claims), tuple(one for one in defined if one in rested_on or one not in bases)
-
-
-def _topics(paper: str) -> list[tuple[str, ModuleType]]:
-    """The modules of a paper by name, without its packages (``model``, ``data``) and what states nothing."""
-    found = pkgutil.iter_modules(import_module(paper).__path__)
-    names = [each.name for each in found if not each.ispkg and each.name not in NO_TOPICS]
-    return [(name, import_module(f"{paper}.{name}")) for name in names]
-
-
-def _stated(file: ModuleType) -> list[Claim]:
-    """The claims that a topic states, alone or in tuples, each once."""
-    held = [one for each in vars(file).values() for one in (each if isinstance(each, tuple) else (each,))]
-    return [*{id(one): one for one in held if isinstance(one, Claim)}.values()]
-
-
-def _defined(file: ModuleType) -> Iterator[type[Experiment]]:
-    for each in vars(file).values():
-        if isinstance(each, type) and issubclass(each, Experiment) and each.__module__ == file.__name__:
-            yield each
-
-
-def _place(id: str) -> list[tuple[int, str]]:
-    """The place of a claim: numbers before letters, numbers by their size.
-
-    >>> sorted(["OLS-10.b", "OLS-9", "OLS-E1.a", "OLS-10.a", "OLS-9b"], key=_place)
-    ['OLS-9', 'OLS-9b', 'OLS-10.a', 'OLS-10.b', 'OLS-E1.a']
-    """
-    parts = re.findall(r"\d+|[^\d.]+", id.partition("-")[2])
-    return [(int(part), "") if part.isdigit() else (sys.maxsize, part) for part in parts]
+    """A statement that cannot be judged here: ``reason`` says why, and names the nearest thing that was run. One claim
+    speaks for all of a paper's that share a reason."""
+    facts = {"scale": {}, "reason": f"cannot be judged here: {reason}"} | facts
+    return Claim(id=id, statement=statement, kind="measured", **facts)

@@ -41,7 +41,7 @@ def sliders(
     >>> [frame.name for frame in figure.frames], figure.layout.sliders[0].active
     (['1', '2', '4'], 1)
     """
-    values = _values(axes, start)
+    values = _values(axes)
     positions = set(itertools.product(*values))
     if faulty := sorted(positions ^ set(frames)):
         raise ValueError(f"{len(frames)} frames for {len(positions)} positions, as of {faulty[0]}; give each its own")
@@ -58,7 +58,7 @@ def computed(
     that the sliders show, so ValueError for a value that three digits do not write, and as in ``sliders``. ``given``
     is what it needs to know besides. Python's closed form stays the truth: a test compares the two.
     """
-    if inexact := [value for each in _values(axes, start) for value in each if float(label(value)) != value]:
+    if inexact := [value for each in _values(axes) for value in each if float(label(value)) != value]:
         raise ValueError(f"the browser would compute at {label(inexact[0])} what stands at {inexact[0]!r}; round it")
     meta = {**(figure.layout.meta or {}), "compute": script.read_text("utf-8"), "given": given}
     return _with_sliders(figure.update_layout(meta=meta), axes, start)
@@ -73,15 +73,13 @@ def stops(values: Iterable[float], digits: int = 3) -> list[float]:
     return sorted({float(f"{value:.{digits}g}") for value in values})
 
 
-def _values(axes: Mapping[str, Sequence[float]], start: Sequence[float]) -> list[list[float]]:
-    """The values of each slider; ValueError for two that are written alike and for a start that is none of them."""
+def _values(axes: Mapping[str, Sequence[float]]) -> list[list[float]]:
+    """The values of each slider; ValueError for two that are written alike."""
     values = [list(each) for each in axes.values()]
     for words, each in axes.items():
         labels = [label(value) for value in each]
         if len(set(labels)) < len(labels):
             raise ValueError(f"values of {words!r} are written alike, {', '.join(labels)}; take some out")
-    if len(start) != len(values) or any(first not in each for first, each in zip(start, values, strict=True)):
-        raise ValueError(f"start = {tuple(start)} is no position; give one value for each of {list(axes)}")
     return values
 
 

@@ -39,7 +39,6 @@ def _finite(values: ArrayLike, at_least: int) -> np.ndarray:
 
 def mean(values: ArrayLike, level: float = LEVEL) -> Estimate:
     """The mean of independent replicates with Student's interval: mean ± t_{n-1} · s/√n."""
-    _check_level(level)
     array = _finite(values, 2)
     centre, error = float(array.mean()), float(array.std(ddof=1) / np.sqrt(array.size))
     reach = float(stats.t.ppf((1 + level) / 2, array.size - 1)) * error
@@ -50,16 +49,10 @@ def proportion(successes: int, n: int, level: float = LEVEL) -> Estimate:
     """A share of n independent trials with Clopper and Pearson's interval, which covers at every true share."""
     if not 0 <= successes <= n or n < 1:
         raise ValueError(f"{successes} successes of {n} trials is no share: need 0 <= successes <= n and n >= 1")
-    _check_level(level)
     tail, share = (1 - level) / 2, successes / n
     low = float(stats.beta.ppf(tail, successes, n - successes + 1)) if successes else 0.0
     high = float(stats.beta.isf(tail, successes + 1, n - successes)) if successes < n else 1.0
     return Estimate(share, n, low, high, float(np.sqrt(share * (1 - share) / n)))
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r}; give a share between 0 and 1, such as {LEVEL}")
 
 
 def slope(x: ArrayLike, y: ArrayLike, level: float = LEVEL) -> Estimate:
@@ -80,10 +73,6 @@ def slope(x: ArrayLike, y: ArrayLike, level: float = LEVEL) -> Estimate:
 def worst(gap: ArrayLike, bound: ArrayLike) -> Estimate:
     """The largest ratio of a gap to its bound over n instances; NaN if any gap is NaN, so that it can never pass."""
     gap, bound = (np.asarray(each, dtype=float).reshape(-1) for each in (gap, bound))
-    if bound.size not in (1, gap.size):
-        raise ValueError(f"{gap.size} gaps and {bound.size} bounds; give one bound, or one for each gap")
-    if not gap.size:
-        raise ValueError("no instance was given: a worst case over nothing proves nothing")
     if (bound < 0).any():
         raise ValueError(
             f"{int((bound < 0).sum())} of {bound.size} bounds are negative: a bound on a gap is at least 0"

@@ -59,10 +59,6 @@ def test_a_retelling_that_fails_is_not_an_error_of_the_paper():
     assert {key: n for key, n in pages.counts(rows).items() if n} == {"holds": 1, "fails": 1, "retold": 1, "not-run": 1}
 
 
-def test_only_headlines_count():
-    assert pages.counts([row("A"), row("A", "fails", tier="cpu", headline=False)])["fails"] == 0
-
-
 def test_an_amendment_stands_beneath_what_it_amends():
     rows = [row("A.b", amends="A"), row("B"), row("A", "fails"), row("A.c", amends="A.b"), row("Z", amends="elsewhere")]
     assert [r["id"] for r in pages.headlines(rows)] == ["B", "A", "A.b", "A.c", "Z"]
@@ -243,14 +239,6 @@ def test_the_card_names_the_longest_run_that_was_made():
     text = pages.card(chapter(row("A"), records=(made("cpu", 109.0), made("gpu", 2055.0), made("cpu", 3.0))))
     assert "the longest run: Reach at <code>gpu</code>, 34 min and 1.5 GB" in text
     assert "the longest run" not in pages.card(chapter(row("A")))
-
-
-def test_the_card_has_no_launch_without_an_address():
-    without = pages.card(chapter(row("A")))
-    assert "Launch" not in without
-    assert "Launch" in pages.card(chapter(row("A"), launch="https://somewhere"))
-    assert "{cite:p}`a1`" in without
-    assert "&lt;is&gt;" in without
 
 
 def test_an_explorer_says_what_it_shows_and_names_its_files():

@@ -1,6 +1,5 @@
-"""Pictures of the site: light figures, and the first view of an explorer."""
+"""Figures of the site: light, and in the ink of the page."""
 
-import base64
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from bookbuilder.chapter_pages import pictures
+from derived.lab.plot import COLOURS
 
 ROOT = Path(__file__).parents[3]
 
@@ -73,48 +73,10 @@ def test_a_picture_with_ink_over_a_map_keeps_its_colours_on_a_light_ground():
     assert "#777777" not in pictures.inked(over.replace("#222222", "#777777")).split("</style>")[1]
 
 
-@pytest.mark.parametrize("colour", [*pictures.COLOURS, "#000000", "#440154", "#39568c", "#67001f"])
+@pytest.mark.parametrize("colour", [*COLOURS, "#000000", "#440154", "#39568c", "#67001f"])
 def test_a_line_is_seen_on_a_dark_page(colour):
     light, ground = (
         pictures._luminance(np.array(list(bytes.fromhex(c[1:]))))
         for c in (pictures.lifted(colour.lower()), pictures.DARK)
     )
     assert (light + 0.05) / (ground + 0.05) >= 4.49
-
-
-def packed(values: np.ndarray) -> dict:
-    """An array as Plotly packs it."""
-    shape = {"shape": ", ".join(map(str, values.shape))} if values.ndim > 1 else {}
-    return {"dtype": values.dtype.str[1:], "bdata": base64.b64encode(values.tobytes()).decode(), **shape}
-
-
-TRACES = [
-    {"type": "scatter", "x": packed(np.arange(3.0)), "y": [1, None, 2], "mode": "lines+markers", "name": "a"},
-    {"type": "scatter", "x": [0, 1], "y": [1, 2], "mode": "text", "text": ["p", "q"], "textposition": "top center"},
-    {
-        "type": "scatter",
-        "y": [1, 2],
-        "mode": "markers",
-        "marker": {"symbol": "circle-open", "color": "rgba(9,9,9,0.5)"},
-    },
-    {"type": "bar", "x": ["u", "v"], "y": [1, 2], "name": "b"},
-    {"type": "bar", "x": [1, 2], "y": ["u", "v"], "orientation": "h", "text": [1, 2]},
-    {"type": "heatmap", "z": packed(np.eye(3)), "colorscale": [[0, "rgba(0,0,0,0.1)"], [1, "#ffffff"]]},
-]
-
-
-@pytest.mark.parametrize("trace", TRACES)
-def test_every_kind_of_trace_is_drawn(trace):
-    layout = {"height": 300, "xaxis": {"title": {"text": "x"}, "range": [0, 3]}}
-    drawn = pictures.still({"data": [trace], "layout": layout})
-    assert xml.fromstring(drawn).tag.endswith("svg")
-    if trace.get("mode") == "text":
-        bare = pictures.still({"data": [trace | {"text": [], "x": [], "y": []}], "layout": layout})
-        assert drawn.count("<text") > bare.count("<text")
-    else:
-        assert 'clip-path="url(' in drawn or "<image" in drawn, "only what is drawn from data is cut at the panel"
-
-
-def test_another_kind_of_trace_is_refused():
-    with pytest.raises(ValueError, match="type pie"):
-        pictures.still({"data": [{"type": "pie"}], "layout": {}})

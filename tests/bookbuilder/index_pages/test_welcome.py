@@ -1,58 +1,21 @@
-"""The welcome page: pictures of the chapters, their cards, the paths, and the spheres."""
+"""The welcome page: a line for each chapter, its counts, and the spheres."""
 
 import base64
 
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from PIL import Image
 from test_pages import chapter, row
 from toybook import ROOT
 
 from bookbuilder import contents
 from bookbuilder.chapter_pages import explorer
 from bookbuilder.index_pages import welcome
-from bookbuilder.paths import Repo, UserError
-
-HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="{}pt" height="{}pt" viewBox="0 0 {} {}">'
-DRAWING = HEAD + '<rect width="100%" height="100%" fill="#14537d"/></svg>'
-
-
-def drawing(width: int, height: int) -> str:
-    return DRAWING.format(width, height, width, height)
-
-
-def shown(name: str, alt: str) -> nbformat.NotebookNode:
-    about = {welcome.SVG: {"alt": alt}}
-    output = nbformat.v4.new_output("display_data", {welcome.SVG: drawing(400, 200)}, metadata=about)
-    return nbformat.v4.new_code_cell("show(f)", outputs=[output], metadata={"mystnb": {"figure": {"name": name}}})
+from bookbuilder.paths import Repo
 
 
 def notebook(*cells: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A title\n\nwords"), *cells])
-
-
-def test_the_picture_is_the_first_one_unless_another_is_named():
-    chapter = notebook(shown("a", "first"), shown("b", "b"), shown("c", "c"))
-    assert welcome.picture("toy", chapter).alt == "first"
-    assert welcome.picture("toy", chapter, "c").alt == "c"
-    assert welcome.picture("toy", notebook()) is None
-    with pytest.raises(UserError, match="toy has no figure fig-x"):
-        welcome.picture("toy", chapter, "fig-x")
-
-
-@pytest.mark.parametrize(("width", "height"), [(400, 100), (200, 400)])
-def test_a_picture_is_drawn_whole_within_its_margins(tmp_path, width, height):
-    card = welcome.Card(1, chapter(), "A title", "Title", "So.", welcome.Picture(drawing(width, height), "alt"))
-    welcome.draw(card, tmp_path)
-    with Image.open(tmp_path / "toy.png") as file:
-        image = file.convert("RGB")
-    assert image.size == welcome.SHARED
-    wide, high = image.size
-    left, top, right, bottom = Image.eval(image.convert("L"), lambda value: 255 * (value < 128)).getbbox()
-    assert (right - left) / (bottom - top) == pytest.approx(width / height, rel=0.02)
-    assert min(left, top, wide - right, high - bottom) == pytest.approx(welcome.MARGIN * wide, abs=1)
-    assert left + right == pytest.approx(wide, abs=2)
 
 
 def repo(root, front: str):
@@ -68,7 +31,7 @@ chapters: {other: {}, toy: {surprise: It surprises.}, absent: {}}
 
 def cards(root, *rows: dict) -> list[welcome.Card]:
     one = chapter(*rows, short=7)
-    return welcome.cards(repo(root, FRONT), [one], {"toy": notebook(shown("a", "What it shows."))})
+    return welcome.cards(repo(root, FRONT), [one], {"toy": notebook()})
 
 
 def test_a_line_says_what_surprises_and_what_it_takes(tmp_path):
@@ -103,10 +66,10 @@ def test_the_welcome_page_counts_what_became_of_papers_code_and_retellings(tmp_p
     ]
 
 
-def test_a_shared_link_shows_the_surprise_and_the_picture(tmp_path):
-    said = welcome.shared(tmp_path, cards(tmp_path))["notebooks/toy"]
-    picture = {"image": "cards/toy.png", "alt": "What it shows.", "size": (1200, 630)}
-    assert said == {"description": "It surprises.", **picture}
+def test_a_shared_link_shows_the_surprise(tmp_path):
+    said = welcome.shared(cards(tmp_path))
+    assert said["notebooks/toy"] == "It surprises."
+    assert said["book/intro"].startswith("Do one new results")
 
 
 def spheres() -> nbformat.NotebookNode:

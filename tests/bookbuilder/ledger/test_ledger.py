@@ -17,13 +17,6 @@ KEYS = [
 ]
 
 
-def test_without_findings_it_says_what_to_run(repo):
-    toybook.write_toc(repo, "toy")
-    process = toybook.derived(repo, "claims")
-    assert process.returncode == 1
-    assert "run `make site` first" in process.stderr
-
-
 def test_json_holds_every_row_with_the_promised_keys(built):
     toybook.derived(built, "claims", "--accept")
     process = toybook.derived(built, "claims", "--json")
@@ -93,7 +86,6 @@ def test_without_numbers_terms_are_free(old):
 
 
 def test_accept_refuses_terms_that_changed_without_a_word(repo):
-    toybook.write_toc(repo, "toy")
     toybook.write_chapter(repo, "toy", toybook.report_cell(tier="cpu"))
     assert toybook.derived(repo, "run").returncode == 0
     assert toybook.derived(repo, "claims", "--accept").returncode == 0
@@ -147,16 +139,6 @@ def test_what_departs_from_the_committed_ledger_is_told(monkeypatch, new, said):
 )
 def test_what_is_no_departure(monkeypatch, old, new):
     assert departures(monkeypatch, old, new) == []
-
-
-def test_a_row_that_is_gone_fails(built):
-    toybook.write_ledger(built, toybook.COMMITTED, toybook.COMMITTED | {"id": "T-2"})
-    process = toybook.derived(built, "claims")
-    assert process.returncode == 1
-    assert process.stderr.splitlines() == [
-        "derived: toy T-2 (ci): in the committed ledger, and no longer a row of this book; if that is right: "
-        "derived claims --accept"
-    ]
 
 
 def test_a_readers_ledger_is_compared_row_by_row(built):
@@ -235,7 +217,6 @@ def test_a_control_that_passes_or_has_no_number_is_named():
 
 def test_a_claim_that_is_not_registered_fails_and_the_command_is_named(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell(id="T-2"))
-    toybook.write_toc(repo, "toy")
     assert toybook.derived(repo, "run").stderr.splitlines() == [
         "derived: toy: claim T-2 at tier ci is not registered; say which verdict you expect: "
         "derived register toy VERDICT T-2 --tier ci"
@@ -291,7 +272,6 @@ def test_a_live_row_whose_data_are_not_here_keeps_its_verdict(clone):
 )
 def test_what_is_not_the_books_own_run_is_not_accepted(repo, arguments, changes, message):
     toybook.write_chapter(repo, "toy", toybook.report_cell(**changes))
-    toybook.write_toc(repo, "toy")
     before = (repo / "results/ledger.json").read_text()
     toybook.derived(repo, "run", *arguments)
     process = toybook.derived(repo, "claims", "--accept")
@@ -323,7 +303,6 @@ def test_what_is_not_registered_is_named_before_anything_runs(repo):
     room.mkdir(parents=True)
     (room / "topic.py").write_text(TOPIC)
     toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     toybook.write_ledger(repo, toybook.COMMITTED | {"verdict": None})
     process = toybook.derived(repo, "run")
     assert process.stderr.splitlines() == [

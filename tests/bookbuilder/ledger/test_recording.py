@@ -10,14 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Executor, Future
 from unittest.mock import Mock
 
 import pandas as pd
 import psutil
 import pytest
 import toybook
-import yaml
 
 from bookbuilder.ledger import recording, workers
 from bookbuilder.notebook import form
@@ -28,20 +26,11 @@ from derived.lab.real import pinned
 PAPER = ("--authors", "A. One, B. Two", "--bibkey", "someone2026mine")
 
 
-class Here(Executor):
-    """Does what it is given at once, in this process."""
-
-    def submit(self, function, /, *args, **kwargs):
-        future = Future()
-        future.set_result(function(*args, **kwargs))
-        return future
-
-
 @pytest.fixture
 def paper(repo, monkeypatch):
     """The experiments of a toy paper, which are recorded in this process; a process of its own has its own workers."""
     pool = workers.workers
-    here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(Here())  # noqa: E731
+    here = lambda jobs, scheduler: pool(jobs, scheduler) if scheduler else contextlib.nullcontext(toybook.Here())  # noqa: E731
     monkeypatch.setattr(workers, "workers", here)
     return toybook.write_paper(repo, toybook.EXPERIMENT, toybook.CLAIMS)
 
@@ -170,7 +159,7 @@ def three(repo, paper):
 
 
 def missing(repo, *options):
-    return toybook.derived(repo, "record", "toy", "--missing", "--uncommitted", *options)
+    return toybook.derived(repo, "record", "toy", *options, "--missing", "--uncommitted")
 
 
 def test_what_is_missing_is_recorded_the_most_claims_first(repo, three):
@@ -217,10 +206,23 @@ def test_a_recording_whose_time_is_over_keeps_what_is_finished_and_goes_on(repo,
     assert (paper / "ran").read_text() == "012", "nothing ran a second time"
 
 
-def test_a_new_chapter_has_the_form_and_a_name_in_use_is_refused(repo):
+def test_what_had_too_little_time_for_one_condition_comes_last_the_next_time(repo, three, monkeypatch):
+    with monkeypatch.context() as first:
+        first.setattr(recording, "as_completed", Mock(side_effect=TimeoutError))
+        first.setattr(recording, "_keep_finished", Mock())
+        assert missing(repo, "Last", "--minutes", "60").returncode == 3
+    begun = [line.split(":")[0] for line in missing(repo).stdout.splitlines() if "claim" in line]
+    assert begun == ["toy/Draws", "toy/First", "toy/Last"]
+
+
+@pytest.fixture
+def started(repo):
+    """A second chapter is started beside the toy chapter."""
     toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
+
+
+def test_a_new_chapter_has_the_form_and_a_name_in_use_is_refused(repo, started):
     notebook = json.loads((repo / "notebooks/my_paper.ipynb").read_text())
     assert form.is_strict(notebook)
     assert form.faults(repo, "my_paper", notebook) == []
@@ -232,12 +234,9 @@ def test_a_new_chapter_has_the_form_and_a_name_in_use_is_refused(repo):
         assert "is no slug" in toybook.derived(repo, "new", wrong, *PAPER).stderr
 
 
-def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
+def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo, started):
     """Mistakes of a newcomer, and what follows from them, are lines of one refusal, and nothing has run."""
-    toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     toybook.write_ledger(repo, toybook.COMMITTED)
-    assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
     notebook = repo / "notebooks/my_paper.ipynb"
     wrong = {"{prf:proof}": "{note}", "someone2026mine": "nobody2026"}
     for old, new in wrong.items():
@@ -256,20 +255,7 @@ def test_what_a_new_chapter_lacks_is_told_at_once_and_before_it_runs(repo):
     assert "T-1 is a claim of toy" in toybook.derived(repo, "run", "my_paper").stderr
 
 
-def test_a_new_chapter_is_the_last_of_the_chapters(repo):
-    toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
-    assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
-    written = yaml.safe_load((repo / "book/chapters.yml").read_text())["chapters"]
-    assert [*written] == ["toy", "my_paper"]
-    assert [*written["my_paper"]] == ["read", "surprise", "says", "found", "means"]
-    assert "author = {A. One and B. Two}" in (repo / "book/references.bib").read_text()
-
-
-def test_a_new_chapter_passes_the_lint_and_its_own_tests(repo):
-    toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
-    assert toybook.derived(repo, "new", "my_paper", *PAPER).returncode == 0
+def test_a_new_chapter_passes_the_lint_and_its_own_tests(repo, started):
     shutil.copy(toybook.ROOT / "tests/papers/conftest.py", repo / "tests/papers/conftest.py")
     made = ["src/derived/papers/my_paper", "tests/papers/my_paper", "notebooks/my_paper.ipynb"]
     for command in (

@@ -13,7 +13,7 @@ from bookbuilder.ledger import register as module
 from bookbuilder.ledger.ledger import COMMITTED
 from bookbuilder.ledger.register import register
 from bookbuilder.paths import Repo, UserError
-from derived.lab.claims import bound, unseen
+from derived.lab.claims import at_most, computed, unseen
 from derived.lab.experiment import Experiment
 from derived.lab.study import terms
 
@@ -26,8 +26,8 @@ def toy(repo, monkeypatch):
         tiers = {"ci": {}, "cpu": {}}  # noqa: RUF012
 
     claims = (
-        bound("T-1", "$1=1$.", Toy, lambda rows: None, "proof"),
-        bound("T-2", "$2=2$.", Toy, lambda rows: None, "proof", judged_at=("cpu",)),
+        computed("T-1", "$1=1$.", Toy, lambda rows: None, "gap", at_most(1)),
+        computed("T-2", "$2=2$.", Toy, lambda rows: None, "gap", at_most(1), judged_at=("cpu",)),
         unseen("T-3", "$3=3$.", "no data"),
     )
     monkeypatch.setattr(module, "claims_of", lambda paper: SimpleNamespace(CLAIMS=claims))

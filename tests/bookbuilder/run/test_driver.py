@@ -20,9 +20,8 @@ from derived.lab.real import pinned
 PARAMETERS = {"tier": "ci", "seed": 0, "device": "cpu"}
 
 
-def good(repo, slug="toy", **changes):
-    toybook.write_chapter(repo, slug, "x = 1", toybook.report_cell(**changes))
-    toybook.write_toc(repo, slug)
+def good(repo, **changes):
+    toybook.write_chapter(repo, "toy", "x = 1", toybook.report_cell(**changes))
 
 
 def lines(process: subprocess.CompletedProcess) -> list[str]:
@@ -56,7 +55,6 @@ def test_a_chapter_runs_in_the_builders_own_python_whatever_kernels_jupyter_find
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     cell = f"import os, sys\nassert 'OTHER' not in os.environ and sys.executable == {sys.executable!r}"
     toybook.write_chapter(repo, "toy", cell, toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     done = toybook.derived(repo, "run")
     assert done.returncode == 0, done.stderr
 
@@ -107,7 +105,6 @@ def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(bu
 
 def test_a_chapter_that_never_ends_is_stopped_and_its_cell_named(repo):
     toybook.write_chapter(repo, "toy", "x = 1", "while True:\n    pass")
-    toybook.write_toc(repo, "toy")
     process = toybook.derived(repo, "run", "--limit", "6")
     assert process.returncode == 1
     assert "toy: stopped at its limit of 6 s, in cell 4 (while True:)" in lines(process)[-1]
@@ -115,7 +112,7 @@ def test_a_chapter_that_never_ends_is_stopped_and_its_cell_named(repo):
 
 
 def test_one_failing_chapter_does_not_keep_the_others_from_running(repo):
-    good(repo, "toy")
+    good(repo)
     toybook.write_chapter(repo, "bad", "1 / 0")
     toybook.write_toc(repo, "bad", "toy")
     process = toybook.derived(repo, "run")
@@ -125,7 +122,6 @@ def test_one_failing_chapter_does_not_keep_the_others_from_running(repo):
 
 def test_a_wrong_parameters_cell_is_refused(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell(), parameters='tier = "ci"\nsize = 3')
-    toybook.write_toc(repo, "toy")
     assert "must hold exactly tier, seed, device" in lines(toybook.derived(repo, "run"))[-1]
 
 
@@ -174,7 +170,6 @@ STUCK = "import ctypes; ctypes.PyDLL(None).sleep(600)"  # compiled code that let
 )
 def test_a_killed_build_takes_its_kernels_along_and_the_next_one_works(repo, how, cell):
     toybook.write_chapter(repo, "toy", "import time", cell)
-    toybook.write_toc(repo, "toy")
     driver = toybook.start(repo, "run", stdout=subprocess.DEVNULL)
     partial = repo / "_build/running/toy/toy.ipynb"
     deadline = time.monotonic() + 300
@@ -277,7 +272,6 @@ def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier
         "assert not os.path.exists('leftover')"
     )
     toybook.write_chapter(repo, "toy", cell, toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     process = toybook.derived(repo, "run")
     assert process.returncode == 0, process.stderr
 
@@ -285,7 +279,6 @@ def test_a_chapter_sees_neither_the_readers_own_settings_nor_files_of_an_earlier
 def test_a_false_step_fails_whatever_python_is_told_to_skip(repo, monkeypatch):
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     toybook.write_chapter(repo, "toy", "assert 1 == 2", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     process = toybook.derived(repo, "run")
     assert process.returncode == 1
     assert "toy: cell 3 (assert 1 == 2) raised AssertionError" in process.stderr
@@ -301,7 +294,6 @@ place.write_text(place.read_text() + " ")"""
 def test_a_cell_that_rewrites_the_book_is_found_out(repo, file):
     toybook.write_record(repo, seconds=1)
     toybook.write_chapter(repo, "toy", WRITES.format(file), toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     [line] = lines(toybook.derived(repo, "run"))
     assert line == f"derived: toy: {file} changed while it ran; no cell may write there"
 
@@ -309,7 +301,6 @@ def test_a_cell_that_rewrites_the_book_is_found_out(repo, file):
 def test_what_a_kernel_started_ends_with_it(repo):
     cell = "import subprocess\nalive = subprocess.Popen(['sleep', '600'], start_new_session=True).pid\nprint(alive)"
     toybook.write_chapter(repo, "toy", cell, toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     assert toybook.derived(repo, "run").returncode == 0
     notebook = json.loads((repo / "_build/executed/notebooks/toy.ipynb").read_text())
     pid = next(int(o["text"][0]) for c in notebook["cells"] for o in c.get("outputs", []) if o.get("name") == "stdout")
@@ -333,7 +324,6 @@ def test_findings_of_another_shape_count_as_not_run(repo, damage):
 
 def test_a_build_started_in_the_background_can_be_interrupted(repo):
     toybook.write_chapter(repo, "toy", "import time", "time.sleep(600)")
-    toybook.write_toc(repo, "toy")
     pipe, deaf = subprocess.PIPE, lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
     with toybook.start(repo, "run", stdout=pipe, stderr=pipe, preexec_fn=deaf) as driver:
         assert "to run" in driver.stdout.readline()
@@ -354,19 +344,19 @@ def test_a_file_that_is_no_notebook_is_one_clear_line(repo, content):
 
 def test_a_syntax_error_names_its_cell_or_its_file(repo):
     toybook.write_chapter(repo, "toy", "x = 1", "# words\ny = (")
-    toybook.write_toc(repo, "toy")
     [line] = lines(toybook.derived(repo, "run"))
     assert line.startswith("derived: toy: cell 4 (# words), line 2: no Python: ")
     toybook.write_chapter(repo, "toy", "import derived.papers.mine.model")
     (repo / "src/derived/papers/mine").mkdir()
     (repo / "src/derived/papers/mine/__init__.py").write_text("\ny = (\n")
     [line] = lines(toybook.derived(repo, "run"))
-    assert line.startswith("derived: toy: src/derived/papers/mine/__init__.py, line 2: no Python: ")
+    where, _, what = line.partition(" raised SyntaxError: ")
+    assert where == "derived: toy: cell 3 (import derived.papers.mine.model)"
+    assert what == "'(' was never closed (__init__.py, line 2)"
 
 
 def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsys):
     toybook.write_chapter(repo, "toy", "import time", "time.sleep(5)", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     toybook.write_record(repo, seconds=2160.4)
     monkeypatch.setattr(driver, "REPORT_EVERY", 2)
     for name, value in toybook.environment(repo).items():
@@ -407,7 +397,6 @@ def test_what_can_be_known_of_all_chapters_is_told_at_once_and_nothing_runs(repo
 
 def test_a_wrong_slug_is_told_while_a_build_runs(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     with driver.build_lock(Repo(repo)):
         for command in ("run", "site"):
             assert "no chapter is called nope" in toybook.derived(repo, command, "nope").stderr
@@ -415,7 +404,6 @@ def test_a_wrong_slug_is_told_while_a_build_runs(repo):
 
 def test_an_edited_record_is_told_before_anything_runs(repo):
     toybook.write_chapter(repo, "toy", toybook.report_cell())
-    toybook.write_toc(repo, "toy")
     place = repo / "results/toy/Draws/cpu"
     place.mkdir(parents=True)
     (place / "record.json").write_text('{"seconds": 1}')

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 @pytest.fixture
 def shelf(repo):
     """A checkout with the book's own pages and one chapter that the new one is entered after."""
-    shutil.copytree(toybook.ROOT / "book", repo / "book")
+    shutil.copytree(toybook.ROOT / "book", repo / "book", dirs_exist_ok=True)
     for name in ("_config.yml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(toybook.ROOT / name, repo)
     (repo / "book/glossary.yml").unlink()  # it names the book's chapters

@@ -21,7 +21,6 @@ from bookbuilder.sphinx_site import builder, render, stage
 ROOT = Path(__file__).parents[3]
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" width="40pt" height="20pt" viewBox="0 0 40 20">'
 SVG = f'{HEAD}<path d="M1 19L39 1" stroke="#222222"/></svg>'
-ALT = "A rising line,\nfrom 0 to 1."
 FACTS = {
     "paper": {
         "title": "Ordinary Least Squares is a Special Case of Transformer",
@@ -263,14 +262,6 @@ def write_book(root: Path) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A toy book, rendered once."""
-    root = write_book(tmp_path_factory.mktemp("book"))
-    render.render(root)
-    return root
-
-
 @pytest.fixture
 def rendered(book: Path, tmp_path: Path) -> Path:
     """A copy of it, with its site, that a test may change."""
@@ -415,9 +406,6 @@ def test_addresses_bring_launch_edit_and_issue_links_and_make_shared_links_absol
     for name in ("book/intro.html", "notebooks/toy.html", "book/ledger.html"):
         assert shared(fresh, name)["og:url"] == [address + name]
         assert "og:url" not in shared(book, name)
-    for name in ("book/intro.html", "notebooks/toy.html", "index.html"):
-        assert shared(fresh, name)["og:image"] == [f"{address}cards/toy.png"]
-    assert shared(book, "notebooks/toy.html")["og:image"] == ["../cards/toy.png"]
 
 
 def shared(root: Path, name: str) -> dict[str, list[str]]:

@@ -32,20 +32,20 @@ def test_heads_that_a_name_would_hide_keep_their_rows(columns):
     assert len(heads(rows)) == 1 + rows.columns.nlevels
 
 
-def test_figures_have_their_size_wait_and_keep_it_where_a_phone_would_make_letters_too_small(tmp_path):
-    """A column of a phone is 340 px wide, and letters shrink with a figure to it, and never grow."""
-    sizes = {"fits": (340, 300, 9), "small": (170, 150, 6), "shrunk": (680, 400, 13), "large": (680, 400, 18)}
-    sizes |= {"flat": (300, 140, 12)}
+def test_figures_have_their_size_wait_and_scroll_where_a_phone_would_make_letters_too_small(tmp_path):
+    """A phone is 390 px wide, and letters shrink with a figure to it."""
+    sizes = {"fits": (390, 300, 9), "small": (195, 150, 6), "shrunk": (780, 400, 13), "large": (780, 400, 18)}
     for name, (wide, high, letter) in sizes.items():
         words = f'<g style="font-size: {letter * 0.75}px"/>'
         (tmp_path / f"{name}.svg").write_text(f'<svg width="{wide * 0.75}pt" height="{high * 0.75}pt">{words}</svg>')
     images = {f"{name}.svg": f"{name}.svg" for name in sizes}
     app = SimpleNamespace(srcdir=tmp_path, builder=SimpleNamespace(images=images))
-    context = {"body": "".join(f'<img alt="{name}" src="../_images/{name}.svg" />' for name in sizes)}
+    context = {"body": "".join(f'<img alt="{name}" src="../_images/{name}.svg" style="width: 9%" />' for name in sizes)}
     slim_html.wait_for_figures(app, "", "", context, None)
     shown = re.findall(r"<img [^>]*>", context["body"])
-    assert ["wide" in each for each in shown] == [False, True, True, False, True]
-    assert ["lazy" in each for each in shown] == [False, True, True, True, True]
+    assert ["wide" in each for each in shown] == [False, False, True, False]
+    assert re.findall(r'style="([^"]*)"', context["body"]) == ["--least: 648px"], "letters of 10.8 px"
+    assert ["lazy" in each for each in shown] == [False, True, True, True]
     for each, (wide, high, _) in zip(shown, sizes.values(), strict=True):
         assert f'width="{wide}" height="{high}"' in each
 

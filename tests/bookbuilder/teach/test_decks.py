@@ -4,23 +4,13 @@ import shutil
 import zipfile
 from pathlib import Path
 
-import pytest
 from bs4 import BeautifulSoup
-from test_render import SLIDES, page, write_book
+from test_render import SLIDES, page
 
 from bookbuilder.chapter_pages import plain
 from bookbuilder.export import figures
 from bookbuilder.paths import Repo
-from bookbuilder.sphinx_site import render
 from bookbuilder.teach import decks, zips
-
-
-@pytest.fixture(scope="module")
-def book(tmp_path_factory) -> Path:
-    """The toy book, rendered once."""
-    root = write_book(tmp_path_factory.mktemp("book"))
-    render.render(root)
-    return root
 
 
 def test_a_deck_shows_figures_numbers_and_explorers_and_keeps_its_markdown(book):
@@ -34,7 +24,6 @@ def test_a_deck_shows_figures_numbers_and_explorers_and_keeps_its_markdown(book)
     box = BeautifulSoup((folder / "explorer-1.html").read_text("utf-8"), "html.parser").select_one(".explorer")
     assert (folder / box["data-figure"]).is_file()
     assert (folder / box["data-plotly"]).is_file()
-    assert (folder / box.noscript.img["src"]).is_file()
     assert (folder / "../reveal/LICENSE").read_text("utf-8").startswith("Copyright (C)")
 
 
@@ -43,6 +32,7 @@ def test_pandoc_gets_notes_and_the_plan_is_a_page(book):
     assert text.startswith(
         "# Toys\n\n![A figure](toy-figure){height=60%}\n\n::: notes\nRank first, by Theorem 1.1.\n:::\n"
     )
+    assert "[An explorer](explorer-1.html)" in text, "pandoc shows no page in a slide"
     assert "Theorem 1.1" in BeautifulSoup(page(book, "book/teach/toy/plan.html"), "html.parser").article.get_text()
     assert 'href="../teach/toy/slides.html"' in page(book, "notebooks/toy.html")
 
@@ -70,7 +60,7 @@ def held(pack: Path) -> dict[str, str]:
 def test_the_class_gets_no_solution_and_no_note_and_the_tutors_both(book, monkeypatch):
     monkeypatch.setattr(figures, "printed", lambda drawings: ({".pdf": b"printed"} for _ in drawings))
     lines = list(zips.teach(Repo(book)))
-    assert lines[0] == "printing 2 figures as PDF and PNG"
+    assert lines[0] == "printing 1 figures as PDF and PNG"
     for_class, tutors = held(book / "_build/class.zip"), held(book / "_build/tutors.zip")
     assert [name for name, text in for_class.items() if "projector is its rank" in text or "Rank first" in text] == []
     assert "projector is its rank" in tutors["tutors/downloads/toy.ipynb"]

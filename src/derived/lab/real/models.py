@@ -51,7 +51,6 @@ class Pretrained:
 
     model: PreTrainedModel
     tokens: Callable[[str], Tensor]
-    mask: int | None = None  # the token that hides one, where it learned to fill such gaps
 
 
 def load(name: str | Path) -> Pretrained:
@@ -79,7 +78,7 @@ def fresh(trained: Pretrained, generator: torch.Generator) -> Pretrained:
                 parameter.fill_(0.0 if isinstance(model, gemma.MODEL) else 1.0)  # its norms scale by one plus the gain
             else:
                 parameter.normal_(0.0, width, generator=generator)
-    return Pretrained(model, trained.tokens, trained.mask)
+    return Pretrained(model, trained.tokens)
 
 
 def _own(folder: Path) -> Pretrained:
@@ -91,9 +90,7 @@ def _own(folder: Path) -> Pretrained:
         folder, config=config, local_files_only=True, use_safetensors=True, attn_implementation="eager"
     )
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    return Pretrained(
-        model.eval(), lambda text: tokenizer(text, return_tensors="pt").input_ids, tokenizer.mask_token_id
-    )
+    return Pretrained(model.eval(), lambda text: tokenizer(text, return_tensors="pt").input_ids)
 
 
 def _filled(model: PreTrainedModel, states: Mapping[str, Tensor], unused: Iterable[str] = ()) -> PreTrainedModel:
@@ -124,17 +121,14 @@ def _by_vocabulary(words: list[str], split: Callable[[str], list[str]], begin: s
     return tokens
 
 
-def _smiles(folder: Path) -> tuple[Callable[[str], Tensor], int]:
-    words = (folder / "vocab.txt").read_text("utf-8").split("\n")
-    return _by_vocabulary(words, SMILES.findall, "[CLS]", "[SEP]", "[UNK]"), words.index("[MASK]")
-
-
 def rxnmapper() -> Pretrained:
     """The ALBERT of RXNMapper: twelve passes through one shared layer, on reactions; layer 10, head 5 maps atoms."""
     folder = path("rxnmapper") / "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k"
     model = AlbertForMaskedLM(AlbertConfig(**_sizes(folder)))
     unused = ("albert.pooler.weight", "albert.pooler.bias")
-    return Pretrained(_filled(model, _states(folder / "pytorch_model.bin"), unused), *_smiles(folder))
+    words = (folder / "vocab.txt").read_text("utf-8").split("\n")
+    tokens = _by_vocabulary(words, SMILES.findall, "[CLS]", "[SEP]", "[UNK]")
+    return Pretrained(_filled(model, _states(folder / "pytorch_model.bin"), unused), tokens)
 
 
 FAIRSEQ = {
@@ -177,7 +171,7 @@ def sapiens(chain: str) -> Pretrained:
         attn_implementation="eager",
     )
     tokens = _by_vocabulary(words, list, "<s>", "</s>", "<unk>")
-    return Pretrained(_filled(RobertaForMaskedLM(config), states), tokens, words.index("<mask>"))
+    return Pretrained(_filled(RobertaForMaskedLM(config), states), tokens)
 
 
 def _renamed(name: str) -> str:

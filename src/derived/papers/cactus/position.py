@@ -19,7 +19,7 @@ import torch
 from matplotlib.figure import Figure
 
 from derived.lab import measure
-from derived.lab.claims import at_most, bound, on_page, refuted
+from derived.lab.claims import at_most, computed, on_page, refuted
 from derived.lab.experiment import Experiment, rows
 from derived.lab.plot import BLUE, GREEN, INK, MUTED, ORANGE, PINK, RED, SKY, THEORY, beside, largest, panel_label
 from derived.lab.rng import stream
@@ -124,13 +124,15 @@ CLAIMS = (
         where="Theorem 2",
     ),
     on_page("CAC-6.a"),
-    bound(
+    computed(
         "CAC-6.b",
         r"What Cactus emits is no farther from the verifier than the draft: $D_f(o\|q)\le D_f(p\|q)$ for KL, $\chi^2$, Hellinger and Jensen–Shannon divergence.",
         RandomPairs,
         measure.largest("beyond", "rule == 'cactus'"),
-        "cac-sandwich",
         "largest excess over the draft's divergence, in roundings",
+        at_most(1),
+        unit="roundings",
+        proof="cac-sandwich",
         plain="What Cactus emits is never farther from the large model than the draft is.",
         control=measure.largest("even", "rule == 'cactus'"),
         source="digest",

@@ -1,5 +1,6 @@
-"""The chapter's claims and the experiments that they rest on."""
+"""The chapter's claims and the experiments that they rest on, in the order of the page."""
 
-from derived.lab.claims import collect
+from . import first
 
-CLAIMS, EXPERIMENTS = collect(__name__)
+CLAIMS = first.CLAIMS
+EXPERIMENTS = (first.First,)
