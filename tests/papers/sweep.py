@@ -354,10 +354,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             {"x": normal(5), "codes": torch.tensor([-1.0, 0.1, 1.2], dtype=torch.float64)}, batched=False, far=("x",),
         ),
         "StateSpace": encoder("StateSpace"),
-        "UniformQuantizer": Example(
-            lambda x: (lambda q: q.decode(q.encode(x)))(geometric_tax.UniformQuantizer(4, -1.0, 1.0)),
-            {"x": normal(5)}, graded=(),
-        ),
         "blurred_labels": Example(
             lambda centres: geometric_tax.blurred_labels(centres, 0.3), {"centres": places(2, 4)}, batched=False,
             far=("centres",),

@@ -17,7 +17,6 @@ REFUSED = {
     "mine": (lambda: geometric_tax.mine(PAIRS, PAIRS * torch.nan), r"Y\[0, 0, 0\] = nan"),
     "lloyd": (lambda: geometric_tax.LloydMax(X[:2, 0].sort().values).encode(HOLED), r"x\[3, 1\] = nan"),
     "order": (lambda: geometric_tax.LloydMax(torch.tensor([1.0, 0.0])), "not in order"),
-    "bin": (lambda: geometric_tax.UniformQuantizer(3, 0.0, 1.0).decode(torch.tensor([99])), r"k\[0\] = 99"),
     "no labels": (lambda: geometric_tax.fisher_rao_length(0, 0.1), "K = 0; give an integer >= 2"),
     "sharp": (lambda: geometric_tax.fisher_rao_length(8, 1e-300), "sigma = 1e-300; give a finite number >= 1e-150"),
     "draw": (lambda: draw(torch.tensor([[0.5, torch.nan]]), torch.zeros(1)), "NaN"),
@@ -33,7 +32,6 @@ REFUSED = {
     "types": (lambda: task_ecologies.price_terms([], []), "number of types = 0"),
     "languages": (lambda: task_ecologies.language_family([], generator=torch.Generator()), "number of weights = 0"),
     "words": (lambda: geometric_tax.kmer_counts(torch.zeros(1, 40, dtype=torch.uint8), 33), "k = 33; give a number"),
-    "bias": (lambda: stochastic_approximation.Coins((0.5, 1.5)), r"biases\[1\] = 1.5"),
     "field": (lambda: stochastic_approximation.mean_field_root([1.0, np.nan], [1.0, 1.0]), "not finite"),
     "steps": (lambda: sinkhorn.sinkhorn_symmetric(torch.eye(2), max_iterations=-3), "max_iterations = -3"),
 }

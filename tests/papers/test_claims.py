@@ -28,6 +28,14 @@ def test_a_claim_rests_on_an_experiment_or_a_check_cell_or_gives_a_reason(slug):
 
 
 @pytest.mark.parametrize("slug", SLUGS)
+def test_one_row_speaks_for_all_that_cannot_be_judged_for_one_reason(slug):
+    claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS
+    reasons = [claim.reason for claim in claims if not claim.experiment and claim.kind != "on page"]
+    assert all(reason.startswith("cannot be judged here: ") for reason in reasons), reasons
+    assert len(reasons) <= 2, "no paper has three reasons; merge the claims that share one"
+
+
+@pytest.mark.parametrize("slug", SLUGS)
 def test_claims_and_check_cells_name_each_other(slug):
     notebook = json.loads((ROOT / f"notebooks/{slug}.ipynb").read_text("utf-8"))
     claims = importlib.import_module(f"derived.papers.{slug}.claims").CLAIMS

@@ -20,6 +20,7 @@ from derived.papers.cactus.model.divergences import (
     gamma_constrained,
     target_given,
 )
+from derived.papers.cactus.model.theory import nearest_with_top
 
 EXACT = 1e-12  # sums of at most 50 float64 terms of size at most 1, through at most 50 operations each
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
@@ -122,3 +123,22 @@ def test_divergences_do_not_swallow_nan(name):
     for right in (numbers(0.5, 0.5), numbers(0.0, 1.0)):
         for law, other in itertools.permutations((numbers(math.nan, 1.0), right), 2):
             assert math.isnan(divergence(law, other, name))
+
+
+def least_with_top(q: np.ndarray, top: int) -> float:
+    """The least KL(q || p) with no probability above that of ``top``, found by an optimiser."""
+    limits = [{"type": "ineq", "fun": lambda p: p[top] - p}, {"type": "eq", "fun": lambda p: p.sum() - 1}]
+    options = {"constraints": limits, "bounds": [(1e-6, 1)] * len(q), "options": {"ftol": 1e-15, "maxiter": 500}}
+    return optimize.minimize(lambda p: q @ np.log(q / p), np.full(len(q), 1 / len(q)), method="SLSQP", **options).fun
+
+
+@pytest.mark.parametrize("V", [2, 3, 6])
+def test_the_nearest_draft_with_a_token_on_top_is_what_an_optimiser_finds(V):
+    """In KL(q || p), where it is at most ln 2."""
+    for q in random_pairs(8, V, "noised", stream(V, "nearest"))[1] * 0.98 + 0.02 / V:
+        for top in range(V):
+            nearest = nearest_with_top(q, top)
+            assert abs(nearest.sum() - 1) < EXACT
+            assert nearest[top] == nearest.max()
+            assert abs(divergence(q, nearest) - least_with_top(q.numpy(), top)) < 1e-7
+            assert divergence(q, nearest) <= math.log(2)

@@ -206,13 +206,11 @@ def test_bad_requests():
     """Empty prompts, m = 0, other vocabularies, training mode: each error says what would be right."""
     facts = {"rule": SpS(), "max_new_tokens": 3, "generator": stream(30)}
     cases = [
-        ("what the tokenizer returns", DRAFT, VERIFIER, "two words", {}),
         ("what the tokenizer returns", DRAFT, VERIFIER, ["two", "words"], {}),
         ("give a batch of prompts", DRAFT, VERIFIER, [1, 2], {}),
         ("different shapes", DRAFT, VERIFIER, [PROMPT], {"attention_mask": [[1]]}),
         ("inside a prompt", DRAFT, VERIFIER, [[1, 2, 1]], {"attention_mask": [[1, 0, 1]]}),
         ("a text needs a first token", DRAFT, VERIFIER, [[1], []], {}),
-        ("give a batch of prompts", DRAFT, VERIFIER, [], {}),
         ("give a batch of prompts", DRAFT, VERIFIER, torch.tensor([1, 2]), {}),
         ("give integers", DRAFT, VERIFIER, [[1.5, 2.0]], {}),
         ("prompts run from 0 to 3", DRAFT, VERIFIER, [[0, 3]], {}),

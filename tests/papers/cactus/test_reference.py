@@ -2,8 +2,6 @@
 
 import math
 import random
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -64,9 +62,3 @@ def test_the_budget_of_a_promise(pair):
     rule = reference.cactus(float(delta))
     assert reference.total_variation(reference.emitted(p, q, rule), q) == pytest.approx(epsilon, abs=1e-9)
     assert reference.kept(p, q, rule) == pytest.approx(reference.kept(p, q, reference.exact) + epsilon, abs=1e-9)
-
-
-def test_it_runs_alone():
-    done = subprocess.run([sys.executable, "-I", reference.__file__], capture_output=True, text=True, check=True)
-    assert "0.3333 more with the budget" in done.stdout
-    assert "paid: 0.3333 in total variation, 0.4055 nats in KL" in done.stdout

@@ -51,10 +51,6 @@ def rows(num: int, generator: torch.Generator) -> list[list[float]]:
     return (weights / weights.sum(dim=-1, keepdim=True)).tolist()
 
 
-def sides(start: int, *chains):
-    return [markov_laws(chain[start], chain) for chain in map(torch.tensor, chains)]
-
-
 @examples
 @given(st.integers(1, 3), st.integers(1, 4), st.sampled_from([0.0, 0.05, 0.7]), st.integers(0, 2**31))
 def test_the_course_of_a_text_is_that_of_its_paths(m, num_tokens, delta, seed):

@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from derived.papers.cactus.data.language import Grammar
 from derived.papers.cactus.timing import CLAIMS, PairTime, SamplerTime, times
 
 EXPERIMENTS = (SamplerTime, PairTime)
-GRAMMAR = Grammar()
 
 
 def test_every_round_times_every_rule(rows):

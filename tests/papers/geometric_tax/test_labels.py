@@ -73,19 +73,6 @@ def test_renamed_labels_train_the_same_encoder():
     assert (plain[0] - trained_encoder(A, B, W, x, y, steps=12)[0]).abs().max() > 1e-3
 
 
-def test_a_blurred_label_does_know_the_order():
-    """The target of a label is a row of the table: renaming bins alone changes the loss."""
-    g = stream(0, "blurred")
-    W, h = torch.randn(8, 3, generator=g, dtype=torch.float64), torch.randn(5, 3, generator=g, dtype=torch.float64)
-    table = torch.as_tensor(bin_law((np.arange(8) + 0.5) / 8, 8, 0.1))
-    y, new = torch.arange(5), torch.randperm(8, generator=g)
-    renamed = torch.empty_like(W)
-    renamed[new] = W
-    plain = softmax_gradients(W, h, y, table)[0]
-    assert (softmax_gradients(renamed, h, new[y], table)[0] - plain).abs().max() > 0.01
-    assert (softmax_gradients(W, h, y, torch.eye(8).double())[0] - softmax_gradients(W, h, y)[0]).abs().max() <= 1e-12
-
-
 @examples
 @given(st.integers(2, 40), st.floats(1e-3, 1.0), st.floats(0, 1))
 def test_the_distribution_of_the_bin(K, sigma, m):

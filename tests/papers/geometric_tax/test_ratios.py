@@ -130,7 +130,7 @@ def test_held_out_pairs_are_no_training_pairs():
 @pytest.mark.parametrize(
     ("shapes", "facts", "words"),
     [
-        (((1, 20, 2), (1, 19, 2)), {}, "Y has N = 19, but X has N = 20"),
+        (((1, 20, 2), (1, 19, 2)), {}, r"Y has the shape \(1, 19, 2\) beside X \(1, 20, 2\)"),
         (((1, 12, 2), (1, 12, 2)), {}, "at least eight"),
         (((1, 40, 2), (1, 40, 2)), {"holdout": 1.0}, "holdout = 1"),
         (((1, 40, 2), (1, 40, 2)), {"epochs": 0}, "epochs = 0"),

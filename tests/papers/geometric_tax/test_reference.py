@@ -26,18 +26,6 @@ def test_a_rotated_cloud_is_not_distorted(table):
     assert reference.distortion(X, [[3 * y + 1, -3 * x] for x, y in X]) < 1e-7
 
 
-@pytest.mark.parametrize(("K", "sigma"), [(2, 0.05), (5, 0.1), (8, 0.02), (16, 0.3)])
-def test_the_staircase(K, sigma):
-    """the length of the path, by chords here, by quadrature there, and between its two sides; the upper ones
-    are limits, and either alone, taken for the length, would be refused."""
-    length = reference.fisher_rao_length(K, sigma, 4000)
-    assert length == pytest.approx(package.fisher_rao_length(K, sigma), rel=1e-4)
-    low, high = reference.staircase(K, sigma)
-    assert low <= length * (1 + 1e-4)
-    assert length <= high * (1 + 1e-4)
-    assert max(math.pi * (K - 1), 1 / sigma) > 1.1 * high
-
-
 @pytest.mark.parametrize("s", [0.05, 0.25, 1.0])
 def test_the_noise_law(draw, s):
     """D squared is near 1 - (1 + s)^-1/2, by what noise and cloud have in common; nearer than the law of no

@@ -11,21 +11,10 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from derived.lab.rng import stream
-from derived.papers.geometric_tax import LloydMax, UniformQuantizer, shannon_lower_bound
+from derived.papers.geometric_tax import LloydMax, shannon_lower_bound
+from derived.papers.geometric_tax.fits import Bins
 
 examples = settings(derandomize=True, max_examples=40, deadline=None, database=None)
-
-
-@examples
-@given(st.integers(2, 50), st.floats(-10, 10), st.floats(0.1, 100))
-def test_a_uniform_quantiser_answers_the_middle_of_a_bin(K, low, width):
-    bins = UniformQuantizer(K, low, low + width)
-    x = low + width * torch.rand(200, generator=stream(0, "points"), dtype=torch.float64)
-    k = bins.encode(x)
-    assert k.min() >= 0
-    assert k.max() < K
-    assert (bins.decode(k) - x).abs().max() <= bins.width / 2 * (1 + 1e-9)
-    assert (bins.encode(bins.decode(k)) == k).all()
 
 
 def test_lloyd_max_by_brute_force():
@@ -57,9 +46,6 @@ def test_the_nearest_code_does_not_depend_on_the_origin(shift):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: UniformQuantizer(1, 0.0, 1.0), "K = 1"),
-        (lambda: UniformQuantizer(4, 1.0, 1.0), "high - low = 0"),
-        (lambda: UniformQuantizer(4, 0.0, 1.0).encode(torch.tensor([math.nan])), "= nan"),
         (lambda: LloydMax.fit(torch.tensor([0.0, 1.0, 1.0]), 3), "3 codes for 2 distinct points"),
         (lambda: LloydMax.fit(torch.tensor([math.nan, 1.0]), 1), "= nan"),
         (lambda: shannon_lower_bound(0.0, 0.0, 4), "d = 0"),
@@ -95,8 +81,8 @@ def test_a_grid_of_cubes_leaves_no_room_for_a_logarithm(d):
     """`gt-shannon` (b): with equal bins on each axis ln K times the error goes to 0, so in a / ln K + b a = b = 0."""
     u = (torch.arange(2**18, dtype=torch.float64) + 0.5) / 2**18
     sides = [2**power for power in range(1, 13)]
-    bins = [UniformQuantizer(side, 0.0, 1.0) for side in sides]
-    error = np.array([d * (u - each.decode(each.encode(u))).square().mean().item() for each in bins])
+    bins = [Bins.uniform(u[None], side) for side in sides]
+    error = np.array([d * (u - each.decode(each.encode(u[None]))).square().mean().item() for each in bins])
     K = np.array(sides, dtype=float) ** d
     np.testing.assert_allclose(np.polyfit(np.log(K), np.log(error), 1)[0], -2 / d, rtol=1e-3)
     assert (np.diff(error * np.log(K)) < 0).all()

@@ -277,13 +277,3 @@ def test_the_law_of_hard_labels_does_not_fit_other_kinds():
     table = keys.assign(distortion=keys["arm"].map({"ce": 0.8, "blurred": 0.2}), law=1.0)
     assert CLAIMS["GT-2.d"].measure(table).value == pytest.approx(1)
     assert CLAIMS["GT-2.d"].control(table).value == pytest.approx((1 + 0.25) / 2)
-
-
-def test_blurred_and_hard_labels_are_compared_where_they_have_learned(rows):
-    claim = CLAIMS["GT-7b.a"]
-    flat = rows[Order].assign(valid=1.0, rmse=0.01, reconstruction=0.0)
-    assert np.isfinite([claim.measure(flat).value, claim.comparison[1](flat).value]).all()
-    with pytest.raises(ValueError, match="'blurred' has not learned"):
-        claim.measure(flat.assign(rmse=flat["arm"].map({"blurred": 0.1}).fillna(0.01)))
-    with pytest.raises(ValueError, match=r"blurred.* not come to a plateau"):
-        claim.measure(flat.assign(valid=-flat["step"] * (flat["arm"] == "blurred").astype(float)))

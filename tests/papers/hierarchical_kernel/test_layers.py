@@ -113,12 +113,10 @@ def test_a_short_prompt_and_padding_on_the_right_read_like_the_beginning_of_a_lo
         (lambda: PlainAttention(4, widen=0), "widen = 0"),
         (lambda: ConvQKAttention(4, 1, 0), "kernel = 0"),
         (lambda: pyramid(torch.zeros(8, 2), 3, "convolution"), "with weights: none"),
-        (lambda: pyramid(torch.zeros(8, 2), 3, "average", [torch.zeros(1, 2, 2, 2)]), "with weights: 1"),
         (lambda: num_rows(0, 1), "T = 0"),
         (lambda: attend_tables([], [], torch.zeros(2, 2), torch.ones(1), tile=0), "tile = 0"),
         (lambda: HKTAttention(4)(normal(1, 8, 4)), r"x is torch.float64, and the weights are torch.float32; give x.to"),
         (lambda: PlainAttention(4, **F64)(torch.zeros(1, 8, 4)), "or the layer dtype=torch.float32"),
-        (lambda: CausalDownsample(4)(normal(1, 8, 4)), "x is torch.float64"),
         (lambda: PlainAttention(4)(torch.zeros(1, 0, 4)), "give at least one entry"),
     ],
 )

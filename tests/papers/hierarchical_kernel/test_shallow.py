@@ -6,16 +6,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import strategies as st
 
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel.data import listops, shallow
-
-trees = st.recursive(
-    st.integers(0, 9),
-    lambda inner: st.tuples(st.sampled_from(listops.OPERATORS), st.lists(inner, min_size=1, max_size=5).map(tuple)),
-    max_leaves=25,
-)
 
 
 def counted(values, num: int) -> np.ndarray:

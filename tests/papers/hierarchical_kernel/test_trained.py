@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from derived.lab.experiment import run_condition
+from derived.lab.experiment import run_condition, run_experiment
 from derived.lab.rng import stream
 from derived.papers.hierarchical_kernel import trained, training
 from derived.papers.hierarchical_kernel.claims import CLAIMS
@@ -223,6 +223,48 @@ def test_equal_work_is_judged_at_the_end_of_each_kind():
         assert judged("HKT-E1.t", rows) == verdict
     control = CLAIM["HKT-E1.t"].control(rows)
     assert CLAIM["HKT-E1.t"].judge(control)[0] == "fails"
+
+
+def test_kinds_spend_equal_operations_on_lists_of_512_symbols():
+    full = dataclasses.replace(trained.LongLists.at("gpu"), replicates=1, batch_size=1)
+    one = Data(torch.ones(1, 1, 512, dtype=torch.uint8), torch.full((1, 1), 512), torch.zeros(1, 1))
+    models = {kind: full.model(kind, 1, seed=0, **PLACES) for kind in full.kinds}
+    spent = [full.steps_of(kind) * full._flop(model, one) for kind, model in models.items()]
+    assert spent == pytest.approx(3 * [spent[0]], rel=1e-3)
+
+
+def test_a_condition_of_long_lists_has_one_rate_and_needs_no_other():
+    """So a run that was stopped after any of them ends with the rows of one that was not."""
+    facts = {"kinds": ("hkt",), "longer": (1.0,), "rates": (1e-3, 4e-3)}
+    small = dataclasses.replace(trained.LongLists.at("tiny"), **facts)
+    whole = run_experiment(small, seed=0, device="cpu")
+    for condition in small.conditions()[::-1]:
+        rows = whole[whole["rate"] == condition["rate"]]
+        pd.testing.assert_frame_equal(run_condition(small, condition, 0, "cpu"), rows.reset_index(drop=True))
+        assert len(rows[rows["stage"] == "validation"]) == small.tuning
+    assert len(whole) == 2 * len(rows)
+
+
+def test_long_lists_are_those_of_the_published_rules():
+    data = trained.LongLists.at("gpu").task(stream(3, "long"), 200)
+    assert 100 < data.lengths.min() < 150 < 450 < data.lengths.max() <= data.tokens.shape[-1] == 512
+    assert (data.tokens == CODES["[SM"]).any(dim=-1).all()
+    assert [evaluate_tokens(codes.long()) for codes in data.tokens] == data.labels.tolist()
+
+
+@pytest.mark.parametrize("rival", ["plain", "conv_qk"])
+def test_long_lists_are_judged_at_the_rate_that_validation_data_choose(rival):
+    """Validation data choose 4e-3, where HKT leads or one rival does; at the other rate it is the other way round."""
+    lead, decoy = (arms(by + 0.005 * NOISE, trained.LongLists) for by in (0.1, -0.1))
+    decoy = decoy[decoy["stage"] == "test"].assign(rate=1e-3)
+    rows = pd.concat([lead, decoy])
+    assert judged("HKT-E1.u", rows) == "holds"
+    assert CLAIM["HKT-E1.u"].judge(CLAIM["HKT-E1.u"].control(rows))[0] == "fails"
+    lead = arms(0.1 + 0.005 * NOISE, trained.LongLists, **{rival: 0.75})
+    assert (
+        judged("HKT-E1.u", pd.concat([lead, decoy.assign(accuracy=decoy["accuracy"] + (decoy["kind"] == "hkt"))]))
+        == "fails"
+    )
 
 
 def test_the_depth_2_rule_reads_one_list_deeper():

@@ -130,23 +130,6 @@ def test_coinciding_tokens_stay_together(method, beta):
     assert (G[:, 0, 1] + 1).abs().max() < 1e-12
 
 
-def test_float32_and_the_literal_weights_are_shared():
-    """dtype follows the start; two prompts under generators of one state feel the same weights."""
-    X = equiangular_tokens(3, 5, 0.2, replicas=2, dtype=torch.float32)
-    law = matched_law(5, 1.0)
-    for method in ("literal", "projected", "gram"):
-        assert (
-            simulate_chain(X, 3, 0.3, 1, law, 1.0, generator=stream(13, "g"), method=method).gram.dtype == torch.float32
-        )
-    X = uniform_tokens(6, 5, generator=stream(13, "X"))
-    both, part = (
-        literal_step(Y, 0.4, 2, HeadLaw(d=5, sigma_a=0.0), 0.0, generator=stream(13, "w")) for Y in (X, X[:, [0] * 3])
-    )
-    one = literal_step(X[:, :1], 0.4, 2, HeadLaw(d=5, sigma_a=0.0), 0.0, generator=stream(13, "w"))
-    assert torch.allclose(part[:, 1:2], one, atol=1e-14)
-    assert (both[:, :1] - one).norm() > 1e-3  # another context, another barycentre
-
-
 def test_private_noise():
     """`ht-private`: a value matrix for each token: the drift is -(d-1) R (s_ii + s_jj)/(2d), no synchronisation."""
     d, h, gamma = 4, 0.02, 0.5

@@ -20,11 +20,6 @@ from derived.papers.homogenized.model.cloud import (
 F64 = {"dtype": torch.float64}
 
 
-def standard_z(values: torch.Tensor, expected: torch.Tensor | float) -> torch.Tensor:
-    """Distance of the mean over the first axis from ``expected``, in standard errors."""
-    return ((values.mean(0) - expected) / (values.std(0) / math.sqrt(len(values)))).abs()
-
-
 @pytest.mark.parametrize("factors", [1, 2, 3])
 def test_mean_cosine(factors):
     """Quadrature against full matrices, the next number of factors rejected; wide tokens keep what they share."""
@@ -41,15 +36,6 @@ def test_mean_cosine(factors):
     assert abs(cosine.mean() - float(mean_cosine(r, d, factors + 1))) > 5 * cosine.std() / math.sqrt(len(cosine))
     for width in (d, 40, 400):  # F(1/2, 1/2; c; x) is a series of our own from c = 20 on
         assert mean_cosine([-1.0, 0.0, 1.0], width, factors) == pytest.approx([-1, 0, 1], abs=1e-5)
-
-
-@pytest.mark.parametrize("factors", [1, 2, 3])
-def test_cosine_under_gaussian_factors(factors):
-    """`ht-slow`: d (r - E cos) / (r (1 - r^2)) -> factors / 2 with error O(1/d); the neighbours are 0.4 away."""
-    r = np.array([0.2, 0.5, 0.8])
-    gaps = [np.abs(d * (r - mean_cosine(r, d, factors)) / (r * (1 - r**2)) - factors / 2) for d in (100, 200)]
-    assert (gaps[1] < 0.05).all()
-    assert np.allclose(gaps[0] / gaps[1], 2, atol=0.2)
 
 
 def literal_cloud_layer(R: float, h: float, d: int, paths: int, generator) -> torch.Tensor:

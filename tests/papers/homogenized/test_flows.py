@@ -1,7 +1,5 @@
 """Deterministic limits, their order, single tokens, the clock and the regimes."""
 
-import math
-
 import pytest
 import torch
 
@@ -9,11 +7,6 @@ from derived.lab.rng import stream
 from derived.papers.homogenized.model import flows, heads
 
 F64 = {"dtype": torch.float64}
-
-
-def standard_z(values: torch.Tensor, expected: torch.Tensor | float) -> torch.Tensor:
-    """Distance of the mean over the first axis from ``expected``, in standard errors."""
-    return ((values.mean(0) - expected) / (values.std(0) / math.sqrt(len(values)))).abs()
 
 
 def test_deterministic_heads_follow_the_drift():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.homogenized.model import flows, gram, moments, two_token
+from derived.papers.homogenized.model import gram, moments, two_token
 from derived.papers.homogenized.model.chain import overlaps
 from derived.papers.homogenized.model.heads import (
     HeadLaw,
@@ -33,11 +33,6 @@ from derived.papers.homogenized.model.overlaps import (
 )
 
 F64 = {"dtype": torch.float64}
-
-
-def standard_z(values: torch.Tensor, expected: torch.Tensor | float) -> torch.Tensor:
-    """Distance of the mean over the first axis from ``expected``, in standard errors."""
-    return ((values.mean(0) - expected) / (values.std(0) / math.sqrt(len(values)))).abs()
 
 
 def one_layer(
@@ -130,40 +125,13 @@ def test_warm_attention_is_nearly_even():
         assert (np.abs(s - (1 + R) / 2) <= 3 * 9 * 0.4**4).all()
 
 
-def test_hot_mean_overlap_is_logistic():
-    """`ht-odds`: in small steps |m - u| falls with d; at d = 10^7 the bound excludes other curves; ln(n + 1)."""
-    n, T, h = 6, 0.8, 0.01
-    deviations = []
-    for d in (50, 5000, 10**7):
-        G = simplex_gram(n, 0.0).expand(100, n, n)
-        chain = gram.simulate_gram(
-            G, round(T / h), math.sqrt(2 * h), 2, HeadLaw(d=d, sigma_a=0.0), 0.0, generator=stream(54, d)
-        )
-        u = float(logistic_overlap(T, 1 / n))
-        gap = (chain.mean_overlap[1] - u).abs()
-        bound = math.exp(T) * (3 / d * T + math.sqrt(8 * T / d * math.log(2 / 0.01)))
-        assert (gap <= bound).all()
-        deviations.append(gap.mean().item())
-    assert deviations[0] > 5 * deviations[1]
-    assert bound < 0.01
-    for wrong in (
-        1 / n,
-        float(logistic_overlap(0.9 * T, 1 / n)),
-    ):  # tokens that stay, and a clock that is slow by a tenth
-        assert ((chain.mean_overlap[1] - wrong).abs() > bound).all()
-    warm, T = (0.2, 0.1), 2.0  # epsilon <= 6 (1 + ln n) lambda^2: the bound is of first order, this gap of second
-    gaps = [
-        abs((1 + (n - 1) * simplex_flow(0.0, [T], n, spread)[0]) / n - logistic_overlap(T, 1 / n)) for spread in warm
-    ]
-    for spread, gap in zip(warm, gaps, strict=True):
-        assert gap <= math.exp(T) * 2 * 6 * (1 + math.log(n)) * spread**2 * T
-    assert flows.observed_order(np.square(warm), gaps) == pytest.approx(2, abs=0.1)
-    m = (n + 1) / (2 * n)  # overlap 1/2
-    assert logistic_overlap(math.log(n + 1), 1 / n) == pytest.approx(m, rel=1e-13)
-    t = np.linspace(0, 3, 7)
+def test_the_logistic_curve_solves_its_equation():
+    """u' = u (1 - u), by differences; from tokens at right angles it is at overlap 1/2 after ln(n + 1)."""
+    t, h = np.linspace(0, 3, 7), 1e-5
     u = logistic_overlap(t, 0.2)
-    rate = (logistic_overlap(t + 1e-5, 0.2) - logistic_overlap(t - 1e-5, 0.2)) / 2e-5
+    rate = (logistic_overlap(t + h, 0.2) - logistic_overlap(t - h, 0.2)) / (2 * h)
     assert np.allclose(rate, u * (1 - u), rtol=1e-8)
+    assert logistic_overlap(math.log(7), 1 / 6) == pytest.approx(7 / 12, rel=1e-13)
 
 
 def test_a_wide_layer():

@@ -1,10 +1,12 @@
 """The four conditions: a whole model meets all, a broken one fails its own, and the first where the future enters."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.in_place_ttt.conditions import BREAKS, Text, reader, self_tests
+from derived.papers.in_place_ttt.conditions import BREAKS, Text, reader, self_tests, share_right
 
 IDS = torch.randint(5, (14,), generator=stream(0, "conditions"))
 CONDITIONS = {"causal", "normalised", "scored before updated", "one pass"}
@@ -40,6 +42,28 @@ def test_reading_ahead_or_leaving_out_is_not_one_pass():
             return torch.full((14, 5), 0.2)
 
         assert self_tests(model, IDS, 5) == dict.fromkeys(CONDITIONS, True) | {"one pass": False}
+
+
+def test_one_bit_of_the_future_is_not_causal():
+    def whispers(text: Text) -> torch.Tensor:
+        later = text.ids.flip(0).cumsum(0).flip(0).unsqueeze(-1).double()
+        return reader(vocabulary=5, chunk=3)(text) * (1 + later % 7 * 2**-51)
+
+    found = self_tests(whispers, IDS, 5)
+    assert found == dict.fromkeys(CONDITIONS, True) | {"causal": False}
+
+
+def test_impossible_data_catch_a_leak_and_a_repetition_an_idle_model():
+    random, repeated = torch.randint(1000, (64,), generator=stream(0, "impossible")), torch.arange(16).repeat(4)
+    whole, leak = (partial(reader, chunk=3, broken=broken) for broken in ("", "written first"))
+    assert share_right(whole(vocabulary=1000), random) < 0.1 < 0.5 < share_right(leak(vocabulary=1000), random)
+    assert share_right(whole(vocabulary=16), repeated) == 1
+
+    def idle(text: Text) -> torch.Tensor:
+        return torch.full((len(text.read(0, len(text.ids))), 16), 1 / 16)
+
+    assert all(self_tests(idle, repeated, 16).values())
+    assert share_right(idle, repeated) < 0.1
 
 
 def test_the_reader_is_the_layer_without_a_lag_of_its_own():

@@ -292,16 +292,6 @@ def test_what_wraps_or_hooks_a_model_is_refused_before_anything_is_touched(wrapp
     assert not model.model._forward_pre_hooks
 
 
-def test_a_compiled_layer_is_refused():
-    model = plain("qwen3")
-    model.model.layers[1] = torch.compile(model.model.layers[1], backend="eager")
-    with pytest.raises(
-        ValueError, match=r"model.layers.1 \(OptimizedModule\) has (been compiled|its forward replaced)"
-    ):
-        convert_model(model, [0])
-    assert not memories(model)
-
-
 @pytest.mark.parametrize("name", ["past_key_values", "cache"])
 def test_the_cache_is_found_under_both_of_its_names(name):
     """From transformers 5.24 on layers get it as ``cache``: a layer that overlooked it would write without a memory."""

@@ -61,14 +61,6 @@ def test_the_writes_are_a_prefix_sum(size):
         assert np.abs(in_place_ttt(keys, values, w_down, 0.3, chunk, impl=impl).numpy() - slow).max() <= room, impl
 
 
-@given(st.integers(1, 30), st.integers(1, 9))
-def test_a_token_misses_the_last_r_plus_one(n, chunk):
-    """`ipt-attention`: the lag, from an impulse written at every token."""
-    keys, values = torch.ones(n, 1, dtype=torch.float64), torch.eye(n, dtype=torch.float64)
-    read = in_place_ttt(keys, values, torch.zeros(n, 1, dtype=torch.float64), 1.0, chunk) != 0
-    assert torch.equal(theory.lag(n, chunk), torch.arange(1, n + 1) - read.sum(dim=-1))
-
-
 @pytest.mark.parametrize(("ahead", "cross"), [(0, False), (0, True), (1, False), (1, True), (2, False), (2, True)])
 @pytest.mark.parametrize(("n", "chunk"), [(1, 1), (7, 1), (11, 2), (13, 4), (12, 6)])
 def test_what_an_output_depends_on(n, chunk, ahead, cross):
@@ -229,19 +221,6 @@ def test_a_memory_that_is_off_writes_and_is_not_read(impl):
     assert (off - keys @ start.mT).abs().max() <= room
     assert torch.equal(state, same)
     assert (on - off).abs().max() > 1e3 * room
-
-
-def test_a_stream_whose_memory_is_off_writes_and_is_not_read():
-    keys, source, start, room = layer(11, 3, 4, 0)
-    on, off = (InPlaceTTTState.begin(start, chunk=2, lr=0.3, batch=(1,), memory_off=each) for each in (False, True))
-    kernel = normal(3, 5)
-    for part in (slice(0, 3), slice(3, 11)):
-        on.step(keys[None, part], source[None, part], kernel)
-        read = off.step(keys[None, part], source[None, part], kernel)
-        assert (read[0] - keys[part] @ start.mT).abs().max() <= room
-    assert torch.equal(on.weight, off.weight)
-    assert (on.rows()[0].step(keys[:4], source[:4], kernel) - keys[:4] @ start.mT).abs().max() > 1e3 * room
-    assert (off.rows()[0].step(keys[:4], source[:4], kernel) - keys[:4] @ start.mT).abs().max() <= room
 
 
 # Other forms ----------------------------------------------------------------------------------------------------------

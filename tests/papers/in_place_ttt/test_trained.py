@@ -221,17 +221,6 @@ def test_arms_have_as_many_parameters():
     assert as_many_parameters(size, full).inner > size.inner
 
 
-@pytest.fixture(scope="module")
-def rows():
-    found = {}
-    for kind in EXPERIMENTS:
-        one = kind.at("tiny")
-        tables = [run_condition(one, condition, 0, "cpu") for condition in one.conditions()]
-        found[kind] = pd.concat(tables, ignore_index=True)
-        assert "failure" not in found[kind], kind
-    return found
-
-
 def test_every_arm_and_rate_has_its_rows(rows):
     recalled = rows[Recall]
     assert recalled.groupby(["depth", "window", "arm"]).ngroups == 12

@@ -1,12 +1,8 @@
-"""Bad arguments raise ValueError that names the argument; annotated shapes hold when they are checked."""
-
-import importlib
-import sys
+"""Bad arguments raise ValueError that names the argument."""
 
 import numpy as np
 import pytest
 import torch
-from jaxtyping import install_import_hook
 
 from derived.lab.rng import stream
 from derived.papers.ols_attention import in_context, training
@@ -23,49 +19,26 @@ WEIGHTS = mechanism.tied_weights(X, Y, mechanism.whitening(X))
 
 BAD_CALLS = {
     "whitening of nothing": (lambda: mechanism.whitening(X[:0]), "X has shape"),
-    "whitening without features": (lambda: mechanism.whitening(X[:, :0]), "X has shape"),
     "whitening of a vector": (lambda: mechanism.whitening(X[:, 0]), "X has shape"),
     "whitening of integers": (lambda: mechanism.whitening(torch.ones(2, 2, dtype=torch.int64)), "X is a tensor of"),
     "whitening of an array": (lambda: mechanism.whitening(np.ones((2, 2))), "X is a ndarray"),
     "whitening in half precision": (lambda: mechanism.whitening(X.half()), "X has the dtype torch.float16"),
     "Y of another dtype": (lambda: mechanism.tied_weights(X, Y.float(), EYE), "Y has the dtype torch.float32 and L"),
     "L of whole numbers": (lambda: mechanism.tied_weights(X, Y, EYE.long()), "L is a tensor of torch.int64"),
-    "weights of two dtypes": (
-        lambda: mechanism.OLSTransformer(WEIGHTS._replace(W_p=WEIGHTS.W_p.float())),
-        "W_p has the dtype torch.float32 and W_Q",
-    ),
-    "tokens of another dtype": (lambda: mechanism.OLSTransformer(WEIGHTS)(X.float()), "x has the dtype torch.float32"),
-    "context of whole numbers": (lambda: mechanism.in_context_ols(X, X.long(), Y), "X is a tensor of torch.int64"),
-    "queries of another dtype": (lambda: mechanism.softmax_regression(X.float(), X, Y, 1.0), "Xq has the dtype"),
     "keys of whole numbers": (lambda: mechanism.linear_attention(X, X.long(), Y), "k is a tensor of torch.int64"),
-    "values of another dtype": (
-        lambda: mechanism.linear_attention(X, X, Y.float()),
-        "q has the dtype torch.float64 and v",
-    ),
-    "responses of another dtype": (lambda: theory.ols_coefficients(X, Y.float()), "Y has the dtype torch.float32"),
-    "Lambda of whole numbers": (lambda: theory.optimal_linear_attention(EYE.long(), 5), "Lambda is a tensor of"),
     "Lambda in half precision": (lambda: theory.optimal_linear_attention(EYE.half(), 5), "Lambda has the dtype"),
-    "L0 of another dtype": (lambda: training.train_matrix(X, Y, EYE.float()), "L0 has the dtype torch.float32"),
-    "l0 of whole numbers": (
-        lambda: training.train_scalar(X[:, 0], Y[:, 0], torch.tensor(1)),
-        "l0 is a tensor of torch.int64",
-    ),
     "whitening of NaN": (lambda: mechanism.whitening(NAN), "X contains NaN"),
     "negative ridge": (lambda: mechanism.whitening(X, -1.0), "ridge = -1;"),
-    "NaN ridge": (lambda: mechanism.whitening(X, float("nan")), "ridge = nan"),
     "negative rcond": (lambda: mechanism.whitening(X, 0.0, -1.0), "rcond = -1;"),
-    "rows of Y": (lambda: mechanism.OLSTransformer.from_data(X, Y[:5]), "Y has n = 5, but X has n = 6"),
-    "ridge of from_data": (lambda: mechanism.OLSTransformer.from_data(X, Y, -0.1), "ridge = -0.1"),
-    "NaN in Y": (lambda: mechanism.OLSTransformer.from_data(X, Y / 0), "Y contains NaN"),
+    "rows of Y": (lambda: mechanism.OLSTransformer.from_data(X, Y[:5]), r"Y has the shape \(5, .* beside X \(6, "),
     "shape of L": (lambda: mechanism.tied_weights(X, Y, EYE[:2]), "X .* cannot multiply L"),
     "shape of P": (lambda: mechanism.OLSTransformer(WEIGHTS._replace(W_p=Y)), "W_FFN .* cannot multiply W_p"),
     "shape of W_K": (lambda: mechanism.OLSTransformer(WEIGHTS._replace(W_K=EYE[:, :2])), "W_Q has 3 columns"),
     "NaN weight": (lambda: mechanism.OLSTransformer(WEIGHTS._replace(W_V=EYE / 0)), "W_V contains NaN"),
     "tokens": (lambda: mechanism.OLSTransformer(WEIGHTS)(X[:, :2]), "x .* cannot multiply W_Q"),
-    "context": (lambda: mechanism.OLSTransformer(WEIGHTS)(X, X[:, :2]), "context has p = 2, but x has p = 3"),
+    "context": (lambda: mechanism.OLSTransformer(WEIGHTS)(X, X[:, :2]), "context has the shape .* beside x "),
     "queries": (lambda: mechanism.in_context_ols(X[:, :2], X, Y), "Xq has 2 columns and X has 3"),
     "negative beta": (lambda: mechanism.softmax_regression(X, X, Y, -1.0), "beta = -1;"),
-    "beta of the read-out": (lambda: mechanism.softmax_read_out(X, X, Y, 0.0), "beta = 0;"),
     "keys and values": (lambda: mechanism.linear_attention(X, X, Y[:2]), "k has 6 rows and v has 2"),
     "keys and queries": (lambda: mechanism.linear_attention(Y, X, Y), "q has 2 columns and k has 3"),
     "no keys": (lambda: mechanism.linear_attention(X, X[:0], Y[:0]), "k has shape"),
@@ -98,8 +71,6 @@ BAD_CALLS = {
     "kappa below one": (lambda: data.random_regression(5, 2, kappa=0.5, generator=G), "kappa = 0.5"),
     "no rows": (lambda: data.paper_problem(0, generator=G), "n = 0"),
     "cue of another length": (lambda: memory.recall(X[0, :2], X), "cue has 2 columns and patterns has 3"),
-    "cue of another dtype": (lambda: memory.recall(X[0].float(), X), "cue has the dtype torch.float32"),
-    "NaN cue": (lambda: memory.recall(NAN[2], X), "cue contains NaN"),
     "no patterns": (lambda: memory.recall(X[0], X[:0]), "patterns has shape"),
     "beta zero": (lambda: memory.recall(X[0], X, 0.0), "beta = 0;"),
     "ensemble": (lambda: memory.softmax_rate(1.0, ensemble="cube"), "ensemble = 'cube'"),
@@ -108,7 +79,6 @@ BAD_CALLS = {
     "overlap of a cue": (lambda: memory.damaged(X[0], 2.0, G), "overlap = 2"),
     "one dimension": (lambda: memory.crowd_weight(1, 1.0), "d = 1"),
     "a Bessel function that underflows": (lambda: memory.crowd_weight(4000, 0.2), "too large at beta = 0.2"),
-    "moments of no pattern": (lambda: memory.linear_moments(5, 0, 1.0), "K = 0"),
 }
 
 
@@ -118,52 +88,3 @@ def test_bad_arguments_are_named(case):
     call, message = BAD_CALLS[case]
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_annotated_shapes_hold():
-    """The jaxtyping annotations of every module, checked by beartype on a run through the public functions."""
-    rooms = {"data": "problems", "": "in_context training"}
-    rooms |= {"model": "checks theory reachability mechanism memory"}
-    root = "derived.papers.ols_attention"
-    names = {name: ".".join(filter(None, (root, room, name))) for room in rooms for name in rooms[room].split()}
-    saved = {module: sys.modules.pop(module) for module in names.values()}
-    try:
-        with install_import_hook([*saved], "beartype.beartype"):
-            fresh = {name: importlib.import_module(module) for name, module in names.items()}
-        with pytest.raises(TypeError, match=r"(?s)."):
-            fresh["mechanism"].whitening("not a tensor")
-        for batch in ((), (2,), (2, 1)):
-            problem = fresh["problems"].random_regression(7, 3, 2, batch=batch, generator=stream(1, "typed"))
-            layer = fresh["mechanism"].OLSTransformer.from_data(problem.X, problem.Y, 0.1)
-            layer(problem.X, problem.X[..., :2, :])
-            layer.attention_matrix(problem.X[..., :4, :], problem.X)
-            for function in ("in_context_ols", "softmax_regression", "softmax_read_out"):
-                args = (0.5,) if "softmax" in function else ()
-                getattr(fresh["mechanism"], function)(problem.X[..., :2, :], problem.X, problem.Y, *args)
-            th = fresh["theory"]
-            th.ols_coefficients(problem.X, problem.Y, method="full rank")
-            th.hat_matrix(problem.X), th.second_moment(problem.X)
-            th.rounding_bound(problem.X, problem.X[..., :2, :], self_attention=True)
-            for function in ("ols_with_intercept", "softmax_dial_error"):
-                getattr(th, function)(problem.X[..., :2, :], problem.X, problem.Y)
-            L = fresh["mechanism"].whitening(problem.X)
-            th.smoother(problem.X, L)
-            fresh["training"].train_matrix(problem.X, problem.Y, L, epochs=2)
-            tasks = fresh["problems"].random_tasks(EYE, 4, batch=(*batch, 10), generator=stream(1, "tasks"))
-            Gamma = fresh["in_context"].regress_linear_attention(tasks)
-            th.linear_attention_risk(Gamma, EYE, 4), th.optimal_linear_attention(EYE, 4)
-            fresh["in_context"].train_linear_attention(
-                EYE, 4, steps=2, num_tasks=2, batch=batch, generator=stream(1, "runs")
-            )
-            patterns = fresh["memory"].random_patterns(*batch, 4, 6, generator=stream(1, "patterns"))
-            cue = fresh["memory"].damaged(patterns[..., 0, :], 0.9, stream(1, "cue"))
-            for beta in (None, 1.0):
-                fresh["memory"].across(fresh["memory"].recall(cue, patterns, beta), patterns[..., 0, :])
-        x, l0 = X[:, 0].expand(2, 6), torch.ones(2, dtype=torch.float64)
-        fresh["training"].train_scalar(x, 2 * x, l0, l0, read_out="trained", epochs=2)
-        fresh["memory"].crowd_weight(5, 1.0)
-    finally:
-        for module, before in saved.items():
-            sys.modules[module] = before
-            package, _, name = module.rpartition(".")
-            setattr(sys.modules[package], name, before)

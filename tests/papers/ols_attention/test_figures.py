@@ -6,12 +6,9 @@ rows with ``recorded`` come once from the live run alone and once with a record 
 from functools import partial
 
 import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 
 from derived.papers.ols_attention import layer, memory, softmax, training
 from derived.papers.ols_attention.model.theory import spectral_filter
@@ -27,12 +24,6 @@ FIGURES = {
     "shift": layer.shift,
     "loads": memory.loads,
 }
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def grid(**axes) -> pd.DataFrame:
@@ -124,33 +115,12 @@ RECORDED = [name for name in CASES if name not in ("doubled", "attention_is_proj
 
 
 @pytest.mark.parametrize(("name", "record"), [(n, live) for n in CASES] + [(n, with_record) for n in RECORDED])
-def test_alt_text_tells_the_data_and_axes_are_named(name, record):
+def test_alt_text_tells_the_data_and_axes_are_named(name, record, tells):
     make, number, words, other, other_words = CASES[name]
-    figure = FIGURES[name](record(make(number)))
-    assert isinstance(figure, Figure)
-    for word in words:
-        assert word in figure.get_label()
-    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    assert all(ax.get_xlabel() for ax in drawn)
-    assert drawn[0].get_ylabel()
-    assert not any(ax.get_title() for ax in figure.axes)
-    changed = FIGURES[name](record(make(other))).get_label()
-    assert changed != figure.get_label()
-    for word in other_words:
-        assert word in changed
-
-
-@pytest.mark.parametrize("name", ["shift", "loads"])
-def test_recorded_markers_are_filled_and_live_ones_open(name):
-    make, number = CASES[name][:2]
-
-    def faces(rows: pd.DataFrame) -> set[bool]:
-        lines = [line for ax in FIGURES[name](rows).axes for line in ax.get_lines()]
-        marked = [line for line in lines if line.get_marker() in ("o", "^", "s") and len(line.get_xdata())]
-        return {line.get_markerfacecolor() != "none" and to_rgba(line.get_markerfacecolor())[3] > 0 for line in marked}
-
-    assert faces(live(make(number))) == {False}
-    assert faces(with_record(make(number))) == {False, True}
+    figure, changed = (FIGURES[name](record(make(each))) for each in (number, other))
+    tells(figure, *words)
+    tells(changed, *other_words)
+    assert changed.get_label() != figure.get_label()
 
 
 def test_the_explorer_opens_at_a_beta_of_its_rows_and_says_what_it_shows():

@@ -12,8 +12,6 @@ from derived.lab.rng import stream
 from derived.papers.ols_attention.memory import CLAIMS, SoftmaxCapacity, edge
 from derived.papers.ols_attention.model import memory
 
-EPS = np.finfo(float).eps
-
 
 def recalled(d: int, K: int, overlap: float, beta: float | None, draws: int, seed: int = 3):
     """Answers of ``recall`` to damaged first patterns, and these patterns."""

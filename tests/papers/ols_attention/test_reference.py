@@ -1,8 +1,6 @@
 """The chapter in plain Python against the package, on random instances."""
 
 import random
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -57,8 +55,3 @@ def test_one_step_of_recall(data, beta):
     X, _, x, _ = data
     mine = torch.tensor(reference.recall(X[0], X[1:], beta), dtype=torch.float64)
     torch.testing.assert_close(mine / (3 if beta is None else 1), package.recall(x[0], x[1:], beta))
-
-
-def test_the_file_runs_by_itself():
-    done = subprocess.run([sys.executable, "-I", reference.__file__], capture_output=True, text=True, check=True)
-    assert "the layer     [5.3333, 5.3333, 26.6667]" in done.stdout

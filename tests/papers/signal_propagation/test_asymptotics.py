@@ -14,7 +14,6 @@ from derived.papers.signal_propagation.model.kernels import ErfKernel, LayerNorm
 from derived.papers.signal_propagation.model.meanfield import propagate
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
-A, S = (float(x) for x in asymptotics.vit_variances())
 
 
 @examples

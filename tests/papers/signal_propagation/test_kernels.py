@@ -7,8 +7,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
-from hypothesis import strategies as st
 from scipy import integrate, special
 
 from derived.lab.rng import stream
@@ -16,9 +14,6 @@ from derived.papers.signal_propagation.model import kernels
 from derived.papers.signal_propagation.model.asymptotics import stretch_constant
 from derived.papers.signal_propagation.model.transformer import equiangular_tokens, normalise, token_moments
 
-examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
-scales = st.floats(0.05, 3.0)
-correlations = st.floats(-1.0, 1.0)
 MAPS = {
     "erf": (special.erf, lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x), kernels.ErfKernel),
     "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2, kernels.TanhKernel),

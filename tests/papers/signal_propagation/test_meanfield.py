@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from derived.papers.signal_propagation.model.asymptotics import vit_variances
 from derived.papers.signal_propagation.model.kernels import (
     ErfKernel,
     LayerNormKernel,
@@ -20,7 +19,6 @@ from derived.papers.signal_propagation.model.meanfield import propagate
 from derived.papers.signal_propagation.networks import annealed
 
 examples = settings(derandomize=True, max_examples=25, deadline=None, database=None)
-A, S = (float(x) for x in vit_variances())
 KERNELS = {"layernorm": lambda alpha: LayerNormKernel(), "erf": ErfKernel, "tanh": TanhKernel}
 
 
@@ -98,18 +96,6 @@ def test_ends_agree_sp5(net):
     assert (course.log_J_forward[0], course.ratio_forward[0]) == (0, 0)
 
 
-@pytest.mark.parametrize("kind", KERNELS)
-def test_many_tokens_tend_to_the_infinite_limit(kind):
-    arguments = {"kernel": KERNELS[kind](0.8), "a": 0.7, "s": 1.1, "depth": 20}
-    limit = propagate(1.0, 0.2, n=math.inf, **arguments)
-    gaps = []
-    for n in (10**4, 10**6):
-        course = propagate(1.0, 0.2, n=n, **arguments)
-        gaps.append(np.abs(course.log_J_backward - limit.log_J_backward).max())
-    assert 80 < gaps[0] / gaps[1] < 120  # first order in 1/n
-    assert (limit.ratio_backward == 0).all()
-
-
 def test_dropping_k_leaves_a_product():
     kernel, n = ErfKernel(0.9), 3
     course = propagate(1.0, 0.2, kernel=kernel, a=1.0, s=0.9, n=n, depth=1)
@@ -170,35 +156,25 @@ def test_given_weights_of_attention_are_taken_block_by_block(gradient):
 # --- bad input ----------------------------------------------------------------------------------------------------
 
 GOOD = {"q0": 1.0, "p0": 0.2, "kernel": LayerNormKernel(), "a": 0.1, "s": 0.4, "n": 5, "depth": 3}
-BAD = {
-    "depth": [
-        ({"depth": 0}, "depth = 0; give an integer >= 1"),
-        ({"depth": 2.0}, "depth = 2.0"),
-        ({"depth": True}, "depth"),
-    ],
-    "tokens": [
-        ({"n": 1}, "n = 1.0; give a number of tokens >= 2"),
-        ({"n": 2.5}, "n = 2.5"),
-        ({"n": math.nan}, "n = nan"),
-    ],
-    "variances": [({"a": -0.1}, "a = -0.1"), ({"s": [1.0, -1.0]}, "s[1] = -1"), ({"s": math.nan}, "s = nan")],
-    "moments": [
-        ({"p0": 1.01}, "is no covariance; need -q / (n - 1) <= p <= q"),
-        ({"p0": -0.2501}, "is no covariance"),
-        ({"p0": -0.01, "n": math.inf}, "is no covariance"),
-        ({"q0": -1.0}, "q = -1; give a finite number > 0"),
-        ({"q0": 0.0, "p0": 0.0}, "q = 0"),
-        ({"p0": math.nan}, "p = nan; give finite overlaps"),
-    ],
-    "choices": [
-        ({"output_gradient": "mean"}, "output_gradient = 'mean'"),
-        ({"sigma": -1.0}, "sigma = -1"),
-        ({"output_gradient": "pooled", "cross_token": False}, "a pooled output gradient lives in K"),
-    ],
-}
+BAD = [
+    ({"depth": 0}, "depth = 0; give an integer >= 1"),
+    ({"depth": 2.0}, "depth = 2.0"),
+    ({"n": 1}, "n = 1.0; give a number of tokens >= 2"),
+    ({"n": math.nan}, "n = nan"),
+    ({"a": -0.1}, "a = -0.1"),
+    ({"s": [1.0, -1.0]}, "s[1] = -1"),
+    ({"p0": 1.01}, "is no covariance; need -q / (n - 1) <= p <= q"),
+    ({"p0": -0.2501}, "is no covariance"),
+    ({"p0": -0.01, "n": math.inf}, "is no covariance"),
+    ({"q0": 0.0, "p0": 0.0}, "q = 0; give a finite number > 0"),
+    ({"p0": math.nan}, "p = nan; give finite overlaps"),
+    ({"output_gradient": "mean"}, "output_gradient = 'mean'"),
+    ({"sigma": -1.0}, "sigma = -1"),
+    ({"output_gradient": "pooled", "cross_token": False}, "a pooled output gradient lives in K"),
+]
 
 
-@pytest.mark.parametrize(("wrong", "message"), [case for cases in BAD.values() for case in cases])
+@pytest.mark.parametrize(("wrong", "message"), BAD)
 def test_bad_input_is_named(wrong, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         propagate(**(GOOD | wrong))

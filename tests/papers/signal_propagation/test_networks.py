@@ -127,21 +127,6 @@ def test_fold_error_is_of_the_mean_over_initialisations_and_leaves_out_the_trivi
     assert estimate.low < 1.2 < estimate.high
 
 
-def test_fold_error_holds_a_right_theory_and_rejects_a_wrong_one():
-    right, wrong = (FOLD(networks(c * (1 + 0.02 * noise(40, 4)))) for c in (1.0, 1.2))
-    assert right.high < 1.03
-    assert wrong.low > 1.1
-    assert right.low == 1  # a fold error cannot be less
-
-
-def test_fold_error_is_of_the_worst_case_at_the_joint_level():
-    """Two cases share the error probability: each interval is wider than alone, and the higher one is reported."""
-    near, far = networks(1 + 0.05 * noise(20, 3), "erf"), networks(1.1 * (1 + 0.05 * noise(20, 3)), "tanh")
-    both, alone = (FOLD(table) for table in (pd.concat([near, far]), far))
-    assert both.value == alone.value
-    assert both.high > alone.high
-
-
 @pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("truth", [0.0, 0.003, 0.01])
 def test_fold_error_interval_covers_however_blocks_are_correlated(shared, truth):

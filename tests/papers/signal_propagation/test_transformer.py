@@ -53,20 +53,6 @@ def test_block_against_an_independent_implementation(norm):
         torch.testing.assert_close(model.attend(x, 0)[r], half, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("norm", KERNELS)
-def test_states_are_equivariant_and_take_any_batch(norm):
-    model, x = tiny(norm), prompt(n=4)
-    states = model.states(x)
-    assert len(states) == 4
-    order = [2, 0, 3, 1]
-    for h, moved in zip(states, model.states(x[:, order]), strict=True):
-        torch.testing.assert_close(moved, h[:, order], rtol=1e-11, atol=1e-11)
-    both = model(torch.stack([x, 2 * x], dim=1))
-    torch.testing.assert_close(both[:, 0], states[-1], rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(both[:, 1], model(2 * x), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(model.states(states[1], start=1)[-1], states[-1], rtol=0, atol=0)
-
-
 def test_one_alpha_per_network_and_networks_do_not_mix():
     x = prompt()
     model = tiny("tanh", alpha=[0.3, 1.4])
@@ -168,11 +154,8 @@ BAD = [
     (lambda: RandomTransformer(**MODEL | {"norm": "rms"}), "norm = 'rms'; give 'layernorm', 'tanh' or 'erf'"),
     (lambda: RandomTransformer(**MODEL | {"num_heads": 3}), "num_heads = 3 does not divide width = 8"),
     (lambda: RandomTransformer(**MODEL | {"alpha": [0.5, 1.0]}), "give one finite number > 0, or one per network (1)"),
-    (lambda: RandomTransformer(**MODEL | {"alpha": 0.0}), "give one finite number > 0"),
-    (lambda: RandomTransformer(**MODEL | {"alpha": math.inf}), "alpha = inf; give one finite number > 0"),
     (lambda: RandomTransformer(**MODEL | {"alpha": math.nan}), "alpha = nan; give one finite number > 0"),
     (lambda: RandomTransformer(**MODEL | {"sigmas": Sigmas(q=math.nan)}), "that are finite and not negative"),
-    (lambda: RandomTransformer(**MODEL | {"sigmas": Sigmas(v=-1.0)}), "give standard deviations that are finite"),
     (lambda: tiny()(prompt(3)), "x has shape (3, 3, 6); give (R, *batch, n, d) with R = 2, d = 6"),
     (lambda: RandomTransformer(**MODEL | {"dtype": torch.int64}), "dtype = torch.int64; give a floating-point type"),
     (lambda: equiangular_tokens(3, 4, 1.0, 0.2, generator=G, dtype=torch.int32), "dtype = torch.int32; give"),

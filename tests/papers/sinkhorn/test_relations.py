@@ -64,15 +64,10 @@ def test_w1_by_rows_is_an_upper_bound_and_exact_for_shared_rows(texts):
     assert abs(couplings.coupling_w1(product, kept, far, y) - float(couplings.rows_w1(product, kept, y))) < 1e-9
 
 
-def test_w1_is_a_distance(texts):
+def test_w1_is_between_couplings_of_one_mass(texts):
     x, y, a, b = texts
-    plans = [a.unsqueeze(-1) * b, couplings.comonotone(x, y, a, b), couplings.antimonotone(x, y, a, b)]
-    one, two, both = (couplings.coupling_w1(plans[i], plans[j], x, y) for i, j in ((0, 1), (1, 2), (0, 2)))
-    assert both <= one + two + 1e-12
-    assert abs(couplings.coupling_w1(plans[1], plans[0], x, y) - one) < 1e-12
-    assert couplings.coupling_w1(plans[0], plans[0], x, y) < 1e-12
     with pytest.raises(ValueError, match="same mass"):
-        couplings.coupling_w1(plans[0], 2 * plans[1], x, y)
+        couplings.coupling_w1(a.unsqueeze(-1) * b, 2 * a.unsqueeze(-1) * b, x, y)
 
 
 def test_a_coupling_is_at_no_distance_from_couplings(texts):

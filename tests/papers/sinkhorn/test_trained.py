@@ -12,7 +12,7 @@ from derived.lab.nets import Draws
 from derived.lab.rng import stream
 from derived.papers.sinkhorn import trained as claims
 from derived.papers.sinkhorn.data.points import coupling_problems, matching
-from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer, sinkhorn_attention
+from derived.papers.sinkhorn.model.attention import CouplingTransformer, SinkhornTransformer
 from derived.papers.sinkhorn.model.backward import sinkhorn_plan
 from derived.papers.sinkhorn.model.plan import sinkhorn
 from derived.papers.sinkhorn.trained import Arms, EqualSeconds, LearnedCouplings, coupling_loss
@@ -118,14 +118,6 @@ def test_each_network_has_its_own_distances(monkeypatch, normaliser):
     assert rows.loc[0, "ratio"] == pytest.approx(1)
     assert rows.loc[1, "ratio"] < 1e-3
     assert rows["missed"].max() < 1e-4
-
-
-def test_attention_with_values_is_the_weights_times_them():
-    q, k, v = torch.randn(3, 2, 4, 3, generator=stream(0, "qkv"), dtype=torch.float64)
-    fused = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-    assert (sinkhorn_attention(q, k, v, num_half_steps=1) - fused).abs().max() < 1e-14
-    limit = sinkhorn_attention(q, k, v, num_half_steps=None, tol=1e-12)
-    assert (limit.mean(dim=-2) - v.mean(dim=-2)).abs().max() < 1e-11
 
 
 def test_every_row_is_there_once(rows):

@@ -22,15 +22,6 @@ def normals(*shape: int, name: str = "data") -> torch.Tensor:
     return torch.randn(*shape, generator=stream(0, name), dtype=torch.float64)
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
-def test_steps_of_one_over_n_make_the_running_mean(replicas):
-    y = normals(700, replicas)
-    found = robbins_monro(to_data, y, StepSize.power(), normals(replicas, name="x0"), record=range(1, 701))
-    mean = y.cumsum(dim=0) / torch.arange(1, 701).unsqueeze(-1)
-    assert found.times == tuple(range(1, 701))
-    assert (found.x - mean).abs().max() <= 700 * EPSILON * y.abs().max()
-
-
 @pytest.mark.parametrize("shape", [(1,), (4,), (4, 2)])
 def test_the_loop_is_the_formula_one_number_at_a_time(shape):
     """Slow twin: Python floats."""
@@ -138,11 +129,9 @@ def test_a_field_that_explodes_names_its_step():
         ({"y": torch.zeros(0, 1)}, "y has the shape"),
         ({"step": torch.ones(3)}, "3 steps for 5 samples"),
         ({"record": (0, 2)}, "give times from 1 to 5"),
-        ({"record": (6,)}, "give times from 1 to 5"),
         ({"record": ()}, "give times from 1 to 5"),
         ({"record": (1.5,)}, r"record = \(1.5,\); give a sequence of integers"),
         ({"step": -torch.ones(5)}, "negative or not finite"),
-        ({"step": torch.full((5,), math.nan)}, "negative or not finite"),
         ({"x0": torch.zeros(1, dtype=torch.long)}, "x0 is not finite, or of dtype"),
     ],
 )

@@ -120,10 +120,6 @@ def test_expected_freezes_are_the_sum_of_tails():
     for bad in ({"c": -1.0}, {"alpha": float("nan")}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             expected_freezes(**{"beta": 1.5, "alpha": 0.6, "c": 1.0, "N": 50} | bad)
-    few, many = (expected_freezes(1.5, 0.9, 1.0, N) for N in (2**12, 2**8))
-    assert few < many  # above the threshold they die out
-    few, many = (expected_freezes(1.5, 0.55, 1.0, N) for N in (2**8, 2**12))
-    assert few < many
 
 
 def test_refusals_of_closed_forms():

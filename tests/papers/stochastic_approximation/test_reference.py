@@ -2,8 +2,6 @@
 
 import itertools
 import random
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -15,12 +13,6 @@ from derived.papers.stochastic_approximation import reference
 @pytest.fixture
 def draw():
     return random.Random(0)
-
-
-def test_the_program_runs_alone():
-    """With nothing beside it, as a reader would start it."""
-    done = subprocess.run([sys.executable, "-I", reference.__file__], capture_output=True, text=True, check=True)
-    assert "a fresh world at each step" in done.stdout
 
 
 def test_iterates(draw):

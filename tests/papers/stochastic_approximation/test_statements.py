@@ -353,14 +353,3 @@ def test_tracking(a, epsilon, sigma):
     assert abs(theory.tracking_error(a, epsilon, sigma) - (v - 2 * m + 1)) <= 1e-9 * (1 + v)
     assert 1 - epsilon / 2 - 1e-12 <= (1 + epsilon / a) * variance <= 1 + epsilon + 1e-12
     assert abs(2 * theory.telegraph_variance(1.0, 1.0) - 2) <= 1e-12  # the upper bound is attained
-
-
-@examples
-@given(st.floats(0.05, 1), st.floats(0.01, 1))
-def test_the_variance_is_the_sum_over_weights(a, epsilon):
-    """`sa-tracking`: 600 samples at a step of 0.05 or more, the rest weighs less than 1e-12."""
-    gamma = (1 - epsilon) ** np.arange(600)
-    found = theory.filtered_variance(theory.sa_weights(StepSize.constant(a), 600), gamma)
-    assert abs(theory.telegraph_variance(a, epsilon) - found) <= 1e-11
-    with pytest.raises(ValueError, match="give"):
-        theory.telegraph_variance(0.0, epsilon)

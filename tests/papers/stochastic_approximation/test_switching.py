@@ -10,15 +10,11 @@ import torch
 from derived.lab import training
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import (
-    StepSize,
-    Telegraph,
     TinyAttention,
-    robbins_monro,
     telegraph_variance,
 )
 from derived.papers.stochastic_approximation import switching as topic
 from derived.papers.stochastic_approximation.data import switching_stream
-from derived.papers.stochastic_approximation.model.theory import tracking_error
 from derived.papers.stochastic_approximation.switching import COINS, Switches, Tracking, ages, excess_on
 
 EXPERIMENTS = (Tracking, Switches)
@@ -32,16 +28,6 @@ def test_the_variance_is_that_of_its_own_rate_of_change():
     assert abs(table["ratio"].mean() - 1) <= 4 * error
     wrong = table["square"] / float(telegraph_variance(0.1, 0.15))
     assert abs(wrong.mean() - 1) > 4 * error
-
-
-@pytest.mark.parametrize(("a", "epsilon", "sigma"), [(0.2, 0.05, 0.0), (0.2, 0.05, 1.0), (0.5, 0.5, 0.5)])
-def test_the_tracking_error_is_the_simulated_one(a, epsilon, sigma):
-    k = Telegraph(epsilon).draw(150, 6000, stream(0, "world")).y
-    y = k + sigma * torch.randn(150, 6000, generator=stream(0, "noise"), dtype=torch.float64)
-    x = robbins_monro(lambda x, y: y - x, y, StepSize.constant(a), torch.zeros(6000, dtype=torch.float64)).x[-1]
-    square, exact = (x - k[-1]).square(), float(tracking_error(a, epsilon, sigma))
-    assert abs(square.mean() - exact) <= 4 * square.std() / 6000**0.5
-    assert abs(square.mean() - 1.2 * exact) > 4 * square.std() / 6000**0.5
 
 
 def test_ages_are_counted_from_the_last_change():

@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -12,7 +11,7 @@ from derived.lab.nets import layer_norm, merge_heads, split_heads
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import TinyAttention, bayes_predictive, trained
 from derived.papers.stochastic_approximation.data import multi_stream
-from derived.papers.stochastic_approximation.trained import CLAIMS, COINS, Bernoulli, own_rates
+from derived.papers.stochastic_approximation.trained import CLAIMS, COINS, Bernoulli
 
 EXPERIMENTS = (Bernoulli,)
 
@@ -41,23 +40,6 @@ def test_a_long_text_leaves_the_distribution_of_its_own_coin():
     found = bayes_predictive(texts.tokens, COINS.biases, COINS.weights)[..., 1]
     assert (found[:, -1] - torch.tensor(COINS.biases, dtype=torch.float64)[texts.world]).abs().max() <= 1e-12
     assert (found[:, 0] - 0.5).abs().max() <= 1e-12
-
-
-def test_a_loss_is_that_of_bayes_and_a_divergence():
-    """A made-up predictor's loss over all texts of a mixture of two coins, in full."""
-    p, w = np.array([0.2, 0.7]), np.array([0.4, 0.6])
-    loss = bayes = divergence = 0.0
-    for text in itertools.product(range(2), repeat=5):
-        likelihood = w * np.prod(np.where(np.array(text)[:, None] == 1, p, 1 - p), axis=0)
-        chance = likelihood.sum()
-        best = bayes_predictive(torch.tensor([[*text, 0]]), tuple(p), tuple(w))[0, 5, 1].item()
-        assert abs(best - (likelihood / chance) @ p) <= 1e-12
-        guess = 0.3 + 0.4 * np.mean(text)
-        loss -= chance * (best * math.log(guess) + (1 - best) * math.log(1 - guess))
-        bayes -= chance * (best * math.log(best) + (1 - best) * math.log(1 - best))
-        divergence += chance * (best * math.log(best / guess) + (1 - best) * math.log((1 - best) / (1 - guess)))
-    assert abs(loss - bayes - divergence) <= 1e-12
-    assert divergence > 0.01
 
 
 def small(**facts) -> TinyAttention:
@@ -109,27 +91,6 @@ def test_a_network_refuses():
     for bad, words in (({"layers": 0}, "layers = 0"), ({"width": 0}, "width = 0"), ({"heads": 3}, "3 heads")):
         with pytest.raises(ValueError, match=words):
             small(**bad)
-
-
-def test_each_network_has_its_own_rate():
-    """Two copies side by side, at factors 1 and 1/4, against each alone at its own rate."""
-    factors = torch.tensor([1.0, 0.25], dtype=torch.float64)
-
-    def descend(weight: torch.Tensor, rate: float, scale: torch.Tensor | None) -> torch.Tensor:
-        w = torch.nn.Parameter(weight.clone())
-        optimiser = torch.optim.AdamW([w], lr=rate, weight_decay=0.1)
-        if scale is not None:
-            own_rates(optimiser, scale)
-        for _ in range(5):
-            optimiser.zero_grad()
-            (w**4).sum().backward()
-            optimiser.step()
-        return w.detach()
-
-    start = torch.tensor([[1.0, -2.0], [1.0, -2.0]], dtype=torch.float64)
-    both = descend(start, 0.1, factors)
-    for r, rate in enumerate((0.1, 0.025)):
-        assert (both[r] - descend(start[r : r + 1], rate, None)[0]).abs().max() <= 1e-12
 
 
 def test_models_side_by_side_learn_as_if_alone():

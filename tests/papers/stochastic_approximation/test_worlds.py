@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from derived.lab.rng import stream
-from derived.papers.stochastic_approximation.claims import CLAIMS
 from derived.papers.stochastic_approximation.data import Coins
 from derived.papers.stochastic_approximation.model.theory import agreement
 from derived.papers.stochastic_approximation.worlds import EarlyData, Mixtures, Worlds
@@ -51,15 +50,6 @@ def test_early_data_say_less_the_longer_the_gap():
     assert abs(shares.loc[100, "agrees"] - agreement(21, 100, 101, 1e-3)) > 0.1
     with pytest.raises(ValueError, match="late = 10; give an odd number"):
         agreement(3, 1, 10, 0.1)
-
-
-def test_claims_and_their_controls():
-    """At most ten are ours; each that is judged by rows has a control, each of the paper's is there."""
-    ours = [claim for claim in CLAIMS if claim.source == "ours"]
-    assert len(ours) <= 10
-    theirs = [claim.id for claim in CLAIMS if claim.source in ("paper", "digest")]
-    assert theirs == ["SA-1.a", "SA-2.a", "SA-3.a", "SA-13"]
-    assert all(callable(claim.control) for claim in CLAIMS if claim.experiment)
 
 
 def test_a_missing_number_decides_nothing(rows, undecided_without):

@@ -12,7 +12,6 @@ from derived.papers.task_ecologies import FiniteEcology, exercises, split_gain
 from derived.papers.task_ecologies.model import codes
 
 EX = exercises.EXERCISES
-dice = np.random.default_rng(0)
 
 
 def right(label, *answers, part=None):

@@ -149,21 +149,21 @@ def test_a_model_is_compared_with_each_other_one():
 
 def test_two_tables_disagree_by_their_exact_divergence():
     """Tables counted on the texts of two models, against loops over texts, places and letters."""
-    held = AbroadOrderTwo(replicates=1, letters=3, length=5, held_out=2, prefixes=(1,))
+    held = AbroadOrderTwo(replicates=1, letters=3, length=5, held_out=9, prefixes=(1,))
     one = held.family(0, 0)
     assert one.order == 2
-    languages = torch.arange(7).repeat_interleave(2)
+    languages = torch.tensor([0, 1, 2, 3, 4, 5, 0]).repeat_interleave(9)
     read = one.texts(torch.zeros(6, 2, dtype=torch.long), 5, stream(0, "read"))
     table = held.judge(held.counted(read), 0, one, 0)
-    texts = one.texts(languages, 5, stream(0, "held out", "abroad", 0))[:, :-1]
+    texts = one.texts(languages, 5, stream(0, "held out", "abroad", 0))[:, :-1].view(7, 9, 5)
     readers = [fit_ngram(read[:, k], 3, 4, opening=3) for k in range(2)]
     for language in range(7):
         total = 0.0
-        for text in texts[languages == language]:
+        for text in texts[language]:
             for t in range(5):
                 before, last = (int(text[t - 1]) if t else 3), int(text[t])
                 p, q = (reader.laws[4 * before + last].tolist() for reader in readers)
-                total += sum(0.5 * u * np.log(2 * u / (p[v] + q[v])) for law in (p, q) for v, u in enumerate(law)) / 10
+                total += sum(0.5 * u * np.log(2 * u / (p[v] + q[v])) for law in (p, q) for v, u in enumerate(law)) / 45
         found = table[table["language"] == language]["disagreement"]
         assert found.to_numpy() == pytest.approx([total, total], abs=1e-12)
 
@@ -188,6 +188,19 @@ def test_families_of_order_two_do_not_depend_on_how_many_run_together():
     first, second = (table.set_index(key).sort_index() for table in tables)
     assert first.index.equals(second.index)
     assert first["floor"].to_numpy() == pytest.approx(second["floor"].to_numpy(), abs=1e-12)
+
+
+def test_each_family_has_the_models_that_read_it():
+    """Two families write one letter each; their models read this letter and come to expect it."""
+    only = [torch.eye(3, dtype=torch.float64)[k].expand(3, 3) for k in (1, 2)]
+    families = [LanguageFamily(first, first.unsqueeze(1).expand(3, 3, 3)) for first in only]
+    held = AbroadOrderTwo(steps=40, letters=3, length=6)
+    says, texts = held.train(families, 0, torch.device("cpu"), torch.float32, "one letter")
+    for place, letter in enumerate((1, 2)):
+        assert (texts[:, place, :, 1:] == letter).all()
+        said = says[place](texts[0, place, :, :-1])
+        assert said.shape == (2, 2, 6, 4)
+        assert (said.argmax(dim=-1) == letter).all()
 
 
 class OneFamily(AbroadOrderTwo):

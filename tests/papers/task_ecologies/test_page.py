@@ -44,18 +44,6 @@ def test_free_codes_are_partitions_into_cliques_of_any_graph(place):
     assert free_codes(of_graph(5, joined)) == cliques(5, joined)
 
 
-def test_the_simplest_free_code_of_three_worlds_in_a_row_is_not_unique():
-    """`te-informed`: two codes of least complexity, neither coarser than the other."""
-    ecology = of_graph(3, {(0, 1), (1, 2)})
-    free = free_codes(ecology)
-    assert free == {(0, 0, 1), (0, 1, 1), (0, 1, 2)}
-    least = min(map(ecology.complexity, free))
-    assert [code for code in sorted(free) if ecology.complexity(code) < least + 1e-12] == [(0, 0, 1), (0, 1, 1)]
-    assert ecology.js_excess([0, 0, 0]) > 0.1
-    with pytest.raises(ValueError, match="transitive"):
-        ecology.quotient()
-
-
 def test_the_coins_of_the_page():
     coins = FiniteEcology([1 / 3] * 3, [1.0], [[[1, 0]], [[0.5, 0.5]], [[0, 1]]])
     assert coins.entropy_floor() == pytest.approx(np.log(2) / 3)

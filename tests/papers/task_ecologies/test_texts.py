@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.stats import binom, entropy
+from scipy.stats import entropy
 
 from derived.lab.rng import stream
 from derived.papers.task_ecologies import (
@@ -85,17 +85,6 @@ def test_the_bound_holds_for_codes_that_are_drawn():
         excess = sum(word[x] * entropy(joint[:, x] / word[x] @ laws) for x in (0, 1)) - prior @ entropy(laws, axis=1)
         left = entropy(prior) - (entropy(word) - prior @ entropy(channel, axis=1))
         assert 0 <= excess <= left + 1e-13
-
-
-def test_the_coins_of_the_page_by_counting_heads():
-    """`te-text`: the information of R tosses is that of the number of heads."""
-    spent = []
-    for R in range(1, 7):
-        heads = binom.pmf(np.arange(R + 1), R, np.array([[1.0], [0.5], [0.0]]))
-        spent.append(entropy(heads.mean(axis=0)) - entropy(heads, axis=1).mean())
-    assert np.diff([0, *spent[:4]]).round(3).tolist() == [0.462, 0.22, 0.155, 0.103]
-    each = [letter([1 / 3] * 3, repeated(COINS, 6), r).js_excess([0] * 3) for r in range(6)]
-    assert np.cumsum(each) == pytest.approx(spent, abs=1e-13)
 
 
 def test_letters_that_are_not_there_are_named():
