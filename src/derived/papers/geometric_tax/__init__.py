@@ -26,6 +26,6 @@ __getattr__, __dir__, __all__ = face.attach(
         "model.information": ["mine"],
         "model.labels": ["fisher_rao_length"],
         "model.metrics": ["jump_and_spread", "procrustes_distortion", "rdm_similarity"],
-        "model.tokens": ["LloydMax", "UniformQuantizer", "shannon_lower_bound"],
+        "model.tokens": ["LloydMax", "shannon_lower_bound"],
     },
 )

@@ -181,8 +181,7 @@ CLAIMS = (
         "SP-17.c",
         "With ViT-Base on CIFAR-100, depths 12 to 36 and 20 epochs, a larger predicted amplification goes with a worse "
         "network, and warm-up helps where it is largest.",
-        "neither the data nor the published numbers could be had, and short runs of small networks, now taken out, "
-        "decided nothing",
+        "neither the data nor the published numbers could be had; small networks are trained in SP-22",
         source="paper",
         paper_value="not visible",
         where="settings in the repository",

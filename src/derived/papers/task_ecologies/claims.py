@@ -4,7 +4,5 @@ from . import brackets, codes, languages, networks, slips, texts
 
 CLAIMS = (*codes.CLAIMS, *texts.CLAIMS, *networks.CLAIMS, *languages.CLAIMS, *brackets.CLAIMS, *slips.CLAIMS)
 EXACT = (codes.Equidistant, codes.Picture, slips.Slips, texts.Pressure)
-IMPOSED = (networks.Imposed, networks.Quotient)
-ABROAD = (languages.Abroad, languages.AbroadOrderTwo)
-BRACKETS = (brackets.Rescue, brackets.RecipePopulation, brackets.Ruler)
-EXPERIMENTS = (*EXACT, *IMPOSED, *ABROAD, *BRACKETS)
+TRAINED = (networks.Imposed, networks.Quotient, languages.Abroad, languages.AbroadOrderTwo)
+EXPERIMENTS = (*EXACT, *TRAINED, brackets.Rescue, brackets.RecipePopulation, brackets.Ruler)

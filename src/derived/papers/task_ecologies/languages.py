@@ -19,10 +19,11 @@ from derived.lab.stats import LEVEL
 from .data.languages import LanguageFamily, excess, language_family
 from .data.ngrams import fit_ngram
 from .fits import build, falling, fit_texts
-from .model.gpt import GPTSize, MicroGPT, behavioural_distance, mean_divergence
+from .model.gpt import GPTSize, behavioural_distance, mean_divergence
 
 #: Weights of the family: three languages to read, one nearer to the root and an outgroup; an alien one comes behind.
 WEIGHTS = (0.5, 0.5, 0.5, 0.3, 0.9)
+Say = Callable[[Tensor], Tensor]
 CATEGORIES = ("trained", "trained", "trained", "relative", "relative", "alien")
 
 
@@ -57,41 +58,31 @@ class Abroad(Experiment):
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         families = [self.family(seed, replicate) for replicate in range(self.replicates)]
-        model, _ = self.train([each for each in families for _ in range(self.models)], seed, device, dtype)
-        tables = [self.judge(self.own(model, r, device), r, one, seed) for r, one in enumerate(families)]
+        readers, _ = self.train(families, seed, device, dtype, "abroad")
+        tables = [self.judge(readers[r], r, family, seed) for r, family in enumerate(families)]
         return pd.concat(tables, ignore_index=True)
 
-    def train(
-        self, families: list[LanguageFamily], seed: int, device, dtype, name: str = "abroad"
-    ) -> tuple[MicroGPT, Tensor]:
-        """A model for each entry, which reads the first three languages of its family, one text a step; and the texts,
-        (steps, models, T)."""
+    def train(self, families: list[LanguageFamily], seed: int, device, dtype, name: str) -> tuple[list[Say], Tensor]:
+        """What the models of each family say; and what each has read of the family's first three languages, one text a
+        step, (steps, families, models, T)."""
         size = GPTSize(vocabulary=self.letters + 1, block=self.length)
-        model, texts = build(size, len(families), seed, device, dtype, name), []
-        for place, family in enumerate(families):
+        model, texts = build(size, len(families) * self.models, seed, device, dtype, name), []
+        for place, family in enumerate(each for each in families for _ in range(self.models)):
             draw = stream(seed, name, "texts", place)
             texts.append(family.texts(torch.randint(3, (self.steps,), generator=draw), self.length, draw))
-        texts = torch.stack(texts, dim=1)
+        texts, by_family = torch.stack(texts, dim=1), (len(families), self.models)
         fit_texts(model, texts.to(device), rate=falling(self.rate, self.steps))
-        return model, texts
-
-    def own(self, model: MicroGPT, place: int, device) -> Callable[[Tensor], Tensor]:
-        """What the models of the family at a place say of texts."""
-        return lambda texts: model(texts.to(device))[place * self.models : (place + 1) * self.models]
+        own = lambda place: lambda ids: model(ids.to(device)).unflatten(0, by_family)[place]  # noqa: E731
+        return [own(place) for place in range(len(families))], texts.unflatten(1, by_family)
 
     def family(self, seed: int, replicate: int) -> LanguageFamily:
         draw = stream(seed, "abroad family", replicate)
-        return self.with_again(language_family(WEIGHTS, generator=draw, letters=self.letters, alien=True))
-
-    @staticmethod
-    def with_again(family: LanguageFamily) -> LanguageFamily:
-        again = lambda each: torch.cat([each, each[:1]])  # noqa: E731
-        return LanguageFamily(again(family.first), again(family.transitions))
+        return language_family(WEIGHTS, generator=draw, letters=self.letters, alien=True)
 
     @torch.no_grad()
-    def judge(self, say: Callable[[Tensor], Tensor], replicate: int, family: LanguageFamily, seed: int) -> pd.DataFrame:
+    def judge(self, say: Say, replicate: int, family: LanguageFamily, seed: int) -> pd.DataFrame:
         """The rows of a family's readers, who ``say`` the logits (models, texts, T, V) of the next tokens."""
-        languages = torch.arange(len(family.first)).repeat_interleave(self.held_out)
+        languages = torch.tensor([*range(len(CATEGORIES)), 0]).repeat_interleave(self.held_out)
         texts = family.texts(languages, self.length, stream(seed, "held out", "abroad", replicate))[:, :-1]
         laws = family.laws(languages, texts)
         logits = say(texts).double().cpu()
@@ -124,35 +115,28 @@ class AbroadOrderTwo(Abroad):
     concentration: float = 0.1
     together: int = 8  # families that train side by side, a condition
 
-    tiers: ClassVar = {
-        "ci": {"replicates": 3, "steps": 30, "letters": 5, "length": 12, "held_out": 10},
-        "cpu": {},
-    }
+    tiers: ClassVar = {"ci": {"replicates": 3, "steps": 30, "letters": 5, "length": 12, "held_out": 10}, "cpu": {}}
 
     def conditions(self) -> list[dict]:
         return [{"first": first} for first in range(0, self.replicates, self.together)]
 
     def run(self, condition, *, seed, device, dtype) -> pd.DataFrame:
         first = condition["first"]
-        families = {r: self.family(seed, r) for r in range(first, min(first + self.together, self.replicates))}
-        readers = [each for each in families.values() for _ in range(self.models)]
-        model, texts = self.train(readers, seed, device, dtype, f"abroad, order two, from {first}")
+        families = [self.family(seed, r) for r in range(first, min(first + self.together, self.replicates))]
+        networks, texts = self.train(families, seed, device, dtype, f"abroad, order two, from {first}")
         tables = []
-        for place, (replicate, family) in enumerate(families.items()):
-            read = texts[:, place * self.models : (place + 1) * self.models]
-            for reader, say in (("network", self.own(model, place, device)), ("table", self.counted(read))):
-                tables.append(self.judge(say, replicate, family, seed).assign(reader=reader))
+        for place, family in enumerate(families):
+            for reader, say in (("network", networks[place]), ("table", self.counted(texts[:, place]))):
+                tables.append(self.judge(say, first + place, family, seed).assign(reader=reader))
         return pd.concat(tables, ignore_index=True)
 
     def family(self, seed: int, replicate: int) -> LanguageFamily:
-        draw = stream(seed, "abroad family of order two", replicate)
-        facts = {"letters": self.letters, "concentration": self.concentration}
-        return self.with_again(language_family(WEIGHTS, generator=draw, alien=True, order=2, **facts))
+        facts = {"letters": self.letters, "concentration": self.concentration, "alien": True, "order": 2}
+        return language_family(WEIGHTS, generator=stream(seed, "abroad family of order two", replicate), **facts)
 
-    def counted(self, texts: Tensor) -> Callable[[Tensor], Tensor]:
+    def counted(self, texts: Tensor) -> Say:
         """What a table of triples for each model says, counted on the model's texts (steps, models, T)."""
-        facts = {"opening": self.letters}
-        tables = [fit_ngram(each, 3, self.letters + 1, **facts) for each in texts.unbind(dim=1)]
+        tables = [fit_ngram(each, 3, self.letters + 1, opening=self.letters) for each in texts.unbind(dim=1)]
         return lambda ids: torch.stack([table.after(ids) for table in tables]).log()
 
 

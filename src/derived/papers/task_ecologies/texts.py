@@ -76,14 +76,13 @@ def divergence(weights: Tensor, laws: Tensor) -> Tensor:
 
 def posterior(family: LanguageFamily, texts: Tensor) -> Tensor:
     """The probability of each language, all equally likely before, given the first r letters, (texts, T, n)."""
-    opened = torch.cat([family.transitions, family.first.unsqueeze(1)], dim=1)
-    seen = opened[:, texts[:, :-1], texts[:, 1:]].log().cumsum(dim=-1)  # (n, texts, T - 1)
+    seen = family.opened[:, texts[:, :-1], texts[:, 1:]].log().cumsum(dim=-1)  # (n, texts, T - 1)
     return torch.nn.functional.pad(seen, (1, 0)).softmax(dim=0).movedim(0, -1)
 
 
 def along(family: LanguageFamily, texts: Tensor) -> Tensor:
     """The pressure at each letter of texts with their prefix in view, (T,)."""
-    weights, opened = posterior(family, texts), torch.cat([family.transitions, family.first.unsqueeze(1)], dim=1)
+    weights, opened = posterior(family, texts), family.opened
     each = (divergence(weights[:, r], opened[:, texts[:, r]].movedim(0, 1)).mean() for r in range(texts.shape[1] - 1))
     return torch.stack([*each])
 

@@ -19,41 +19,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from derived.lab.checks import check_count, check_finite, check_positive, check_within
-
-
-@dataclass(frozen=True)
-class UniformQuantizer:
-    """K bins of equal width from ``low`` to ``high``; values beyond go to the outer bins.
-
-    A bin stands for its middle. ValueError for K < 2 or low >= high.
-
-    >>> UniformQuantizer(4, 0.0, 1.0).encode(torch.tensor([-1.0, 0.3, 0.99, 2.0]))
-    tensor([0, 1, 3, 3])
-    """
-
-    K: int
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        check_count("K", self.K, 2)
-        check_positive("high - low", self.high - self.low)
-
-    @property
-    def width(self) -> float:
-        """Width of a bin."""
-        return (self.high - self.low) / self.K
-
-    def encode(self, x: Tensor) -> Int[Tensor, "*b"]:
-        """Number of the bin; ValueError where x is not finite."""
-        check_finite("x", x)
-        return ((x - self.low) / self.width).floor().long().clamp(0, self.K - 1)
-
-    def decode(self, k: Tensor) -> Tensor:
-        """The middle of a bin, in float64. ValueError for a bin that is not there."""
-        check_within("k", k, 0, self.K - 1)
-        return self.low + self.width * (k.double() + 0.5)
+from derived.lab.checks import check_count, check_finite, check_positive
 
 
 @dataclass(frozen=True)

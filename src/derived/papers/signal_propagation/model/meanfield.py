@@ -115,7 +115,7 @@ def propagate(
     derivative of softmax and finite-n forward terms ours]
 
     >>> from derived.papers.signal_propagation import ErfKernel
-    >>> path = propagate(1.0, 0.2, kernel=ErfKernel([0.5, 1.0]), a=0.1, s=0.4, n=math.inf, depth=12)
+    >>> path = propagate(1.0, 0.2, kernel=ErfKernel([0.5, 1.0]), a=0.1, s=0.4, n=np.inf, depth=12)
     >>> path.J_backward[:, 0].round(2)
     array([1.64, 2.94])
     """

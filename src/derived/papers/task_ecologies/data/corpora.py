@@ -1,9 +1,7 @@
 """A plain-text file as letters: for texts of your own."""
 
-import gzip
 import re
 import unicodedata
-import zlib
 from pathlib import Path
 
 START = re.compile(r"\*\*\* ?START OF TH(?:E|IS) PROJECT GUTENBERG EBOOK.*?\*\*\*", re.IGNORECASE | re.DOTALL)
@@ -11,10 +9,9 @@ END = re.compile(r"\*\*\* ?END OF TH(?:E|IS) PROJECT GUTENBERG EBOOK", re.IGNORE
 
 
 def read_corpus(path: str | Path) -> str:
-    """The letters of a UTF-8 file, plain or packed by gzip: accents dropped, all but a to z made spaces, Gutenberg's
-    frame cut off.
+    """The letters of a UTF-8 file: accents dropped, all but a to z made spaces, Gutenberg's frame cut off.
 
-    ValueError for another encoding, a broken archive, and for a file in which no letter is left.
+    ValueError for another encoding, and for a file in which no letter is left.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "alice_fr.txt"
@@ -23,13 +20,10 @@ def read_corpus(path: str | Path) -> str:
     'ou es tu'
     """
     try:
-        data = Path(path).read_bytes()
-        text = (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8-sig")
+        text = Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = f"byte {error.start} is {error.object[error.start]:#04x}"
         raise ValueError(f"{path} is not UTF-8 ({place}); convert it first, for instance with iconv -t UTF-8") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked by gzip: {error}") from None
     begun, ended = START.search(text), END.search(text)
     text = text[begun.end() if begun else 0 : ended.start() if ended else None]
     text = unicodedata.normalize("NFKD", text.lower().replace("ß", "ss").replace("æ", "ae").replace("œ", "oe"))

@@ -33,8 +33,7 @@ class NGram:
 
     def after(self, texts: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """p of the next token after each token, of a table without a state."""
-        longer = torch.nn.functional.pad(texts, (0, 1))
-        return self.laws[_windows(longer, self.order, self.laws.shape[1], self.opening)]
+        return self.laws[_windows(torch.nn.functional.pad(texts, (0, 1)), self.order, self.laws.shape[1], self.opening)]
 
     def losses(self, texts: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """-ln p of every token but the first."""
