@@ -10,6 +10,7 @@ EXPERIMENTS = (
     trained.Sooner,
     trained.TunedListOps,
     trained.EqualWork,
+    trained.LongLists,
     trained.Speeches,
     rules.Rules,
 )

@@ -9,8 +9,7 @@ PAPER = unseen(
     " into $L$ pairs of a symmetric and an antisymmetric part. Standard attention and causal convolution are contained. The"
     " error has three parts and a bound that decays geometrically in $L$. HKT gains $4.77$, $1.44$ and $7.47$ points on"
     " ListOps, sequential CIFAR-10 and character-level IMDB.",
-    "It cannot be judged here: definitions, proofs, data and settings of the paper could not be read. Nearest to it are, for"
-    " our layer, HKT-1.a and HKT-E4.c on the cost, HKT-3.a on causality, HKT-4.e on the kernel, and HKT-E1.t, HKT-E3.g and"
+    "definitions, proofs, data and settings of the paper could not be read. Nearest to it are, for our layer, HKT-1.a and HKT-E4.c on the cost, HKT-3.a on causality, HKT-4.e on the kernel, and HKT-E1.t, HKT-E3.g and"
     " HKT-E6.a on gains",
     plain="A layer that also compares summaries of past tokens costs at most a third more, is a kernel, contains attention and"
     " convolution, and does better on three tasks.",

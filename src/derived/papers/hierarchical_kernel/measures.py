@@ -38,6 +38,18 @@ def gain(*over: str, kind: str = "hkt", trained: bool = True) -> Measure:
     return least
 
 
+def at_best_rates(judge: Measure) -> Measure:
+    """A measure of those rows alone in which each kind has its best rate on validation data, where every rate has rows
+    of stage "test"."""
+
+    def chosen(rows: pd.DataFrame) -> Estimate:
+        tried = measure.chosen(rows, "stage == 'validation'").groupby(["kind", "rate"])["accuracy"].mean()
+        best = tried.unstack("rate").idxmax(axis=1)
+        return judge(rows[rows["rate"] == rows["kind"].map(best)])
+
+    return chosen
+
+
 def settled(judge: Measure) -> Measure:
     """A measure of rows in which every kind has come to a plateau; ValueError where one has not.
 
