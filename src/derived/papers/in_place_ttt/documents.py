@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from derived.lab import stats
-from derived.lab.claims import RECORDED, at_least, statistic, unseen
+from derived.lab.claims import RECORDED, at_least, statistic
 from derived.lab.experiment import rows
 from derived.lab.measure import Measure, chosen, lowest
 from derived.lab.rng import stream
@@ -275,14 +275,6 @@ NATS = {"unit": "nats per token", "judged_at": RECORDED}
 RIVALS = ("gla", "delta", "lact")
 
 CLAIMS = (
-    unseen(
-        "IPT-11",
-        "At 1.7 billion weights chunks of 512 and 1024 tokens are the best of four sizes, and more layers that write "
-        "are better.",
-        "needs models of this size; why an optimum lies between edges and lag, the page derives",
-        source="digest",
-        where="Figure 3, labels as retold",
-    ),
     statistic(
         "IPT-13.a",
         "From scratch, at equal parameters and after as many steps, In-Place TTT on window attention has a lower loss "
@@ -313,14 +305,6 @@ CLAIMS = (
         where=f"Figure 2, on texts of 2k to 32k tokens; {SMALL}, and nothing is said of the paper's models",
         source="paper",
         control="one rival refutes the statement or nothing is judged, so that no arm can pass",
-    ),
-    unseen(
-        "IPT-13.d",
-        "From scratch, In-Place TTT on window attention has a lower loss on real text than window attention alone, and "
-        "one that still falls at 32k tokens.",
-        "needs models that learn real text to the end; IPT-13.a asks the same of generated documents",
-        source="paper",
-        where="Figure 2, on the Pile and Proof-Pile-2",
     ),
     statistic(
         "IPT-13.g",

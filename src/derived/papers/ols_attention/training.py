@@ -377,8 +377,7 @@ CLAIMS = (
     unseen(
         "OLS-18",
         "The published curves of the paper's experiment come out again, number by number.",
-        "cannot be judged here: neither curves nor tables of the paper could be seen; OLS-9 reruns its experiment as a "
-        "summary describes it",
+        "neither curves nor tables of the paper could be seen; OLS-9 reruns its experiment as a summary describes it",
         source="paper",
         where="not visible",
         plain="The curves of the paper's own experiment come out again.",

@@ -210,7 +210,7 @@ CLAIMS = (
     unseen(
         "SA-13",
         r"Stochastic approximation in non-Markovian environments is an analytic frame for attention in transformers and for continual learning.",
-        "It cannot be judged here: a programme, and not a statement that could be checked. Our own statements SA-8 to SA-11 test what could follow from it.",
+        "it is a programme, and not a statement that could be checked; our statements SA-8 to SA-11 test what could follow from it",
         source="paper",
         where="abstract",
         plain="The theory frames what attention and continual learning do.",

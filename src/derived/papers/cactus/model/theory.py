@@ -168,3 +168,17 @@ def expected_accepted(alpha: Tensor | float, m: int) -> Tensor:
     check_count("m", m)
     alpha = as_float64(alpha)
     return (alpha.unsqueeze(-1) ** torch.arange(1, m + 1, dtype=torch.float64, device=alpha.device)).sum(dim=-1)
+
+
+def nearest_with_top(q: Float[Tensor, "V"], b: int) -> Float[Tensor, "V"]:
+    """The p of least KL(q || p) whose likeliest token is b: b shares evenly with the tokens above their common mean.
+
+    Shapes: q (V,), returns (V,). [ours]
+
+    >>> nearest_with_top(torch.tensor([0.6, 0.3, 0.1]), 1)
+    tensor([0.4500, 0.4500, 0.1000], dtype=torch.float64)
+    """
+    q = as_float64(q)
+    sums = q[b] + q[q > q[b]].sort(descending=True).values.cumsum(dim=0)  # of b and of the likeliest 1, 2, ...
+    level = (sums / torch.arange(2, len(sums) + 2)).amax() if len(sums) else q[b]
+    return torch.where(torch.arange(len(q)) == b, level, q.clamp(max=level))
