@@ -63,7 +63,7 @@ test: $(TESTS)  ## run the tests
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
 check-site: $(TESTS)  ## check the built site: links, pages, and Chromium with the network off
-	@$(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/site --numprocesses logical --dist worksteal --durations 20 --durations-min 5
 
 lint: $(TESTS)  ## check style, the layers of the package, and that notebooks hold no outputs
 	@$(BIN)/ruff check .

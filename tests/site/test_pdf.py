@@ -21,7 +21,7 @@ CUT = """() => {
   return [...wide, ...cut].map((e) => e.outerHTML.slice(0, 160));
 }"""
 UNSEEN = """() => {
-  const must = "article.bd-article :is(.proof, .solution, tr.claim, figure img, .explorer img)";
+  const must = "article.bd-article :is(.proof, .solution, tr.claim, figure img, .explorer-plot)";
   const there = (e) => e.checkVisibility() && (!e.matches("img") || e.naturalWidth);
   return [...document.querySelectorAll(must)].filter((e) => !there(e)).map((e) => e.outerHTML.slice(0, 160));
 }"""

@@ -140,12 +140,11 @@ def test_the_ledger_has_every_claim(site, pages):
     assert theirs == {row["id"] for row in rows if row["headline"] and row["source"] in ("paper", "repo", "digest")}
 
 
-def test_every_explorer_has_four_stops_a_slider_a_still_and_the_colours_of_the_page(site, chapters):
+def test_every_explorer_has_four_stops_a_slider_and_the_colours_of_the_page(site, chapters):
     for page in chapters:
         boxes = page.article.select(".explorer")
         for box in boxes:
-            figure, still = ((site / page.name).parent / url for url in (box["data-figure"], box.noscript.img["src"]))
-            assert still.read_text("utf-8").count("<") > 100, still
+            figure = (site / page.name).parent / box["data-figure"]
             first = figure.read_text("utf-8").splitlines()[0].split(" = ", 1)[1]
             layout = json.loads(first.removesuffix(";"))["layout"]
             few = [len(slider["steps"]) for slider in layout["sliders"] if len(slider["steps"]) < 4]
