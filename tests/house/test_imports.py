@@ -15,7 +15,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DISTRIBUTION = {
     "PIL": "pillow",
     "bs4": "beautifulsoup4",
-    "resvg_py": "resvg-py",
     "yaml": "pyyaml",
     "IPython": "ipykernel",
     "sklearn": "scikit-learn",
