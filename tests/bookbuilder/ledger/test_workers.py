@@ -67,7 +67,7 @@ def cluster(root: Path, number: int, card: Sequence[str] = ()):
 
 @pytest.fixture(scope="module")
 def address(repo):
-    with cluster(repo, 3) as (found, _):
+    with cluster(repo, 2) as (found, _):
         yield found
 
 

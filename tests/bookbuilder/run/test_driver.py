@@ -356,9 +356,9 @@ def test_a_syntax_error_names_its_cell_or_its_file(repo):
 
 
 def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsys):
-    toybook.write_chapter(repo, "toy", "import time", "time.sleep(5)", toybook.report_cell())
+    toybook.write_chapter(repo, "toy", "import time", "time.sleep(3)", toybook.report_cell())
     toybook.write_record(repo, seconds=2160.4)
-    monkeypatch.setattr(driver, "REPORT_EVERY", 2)
+    monkeypatch.setattr(driver, "REPORT_EVERY", 0.5)
     for name, value in toybook.environment(repo).items():
         monkeypatch.setenv(name, value)
     outcomes = []
@@ -368,7 +368,7 @@ def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsy
         (repo / "requirements.lock").write_text("another")
     said = capsys.readouterr().out
     assert "toy: to run at tier cpu, its records took 2160 s" in said
-    assert " s so far, in cell 4 (time.sleep(5))" in said
+    assert " s so far, in cell 4 (time.sleep(3))" in said
     assert f"toy: to run at tier cpu, {outcomes[0].findings['seconds']:.0f} s last time" in said
 
 
