@@ -75,6 +75,11 @@ def test_blocks_on_the_law_are_told_from_those_off_it():
     assert claim.judge(claim.comparison[1](table_of_odds(0.02)))[0] == "fails"
 
 
+def test_the_figure_says_where_its_blocks_end(rows, tells):
+    last = rows[odds.Odds].query("kind == 'block' and h == 1 and H == 8").groupby("layer")["u"].mean()
+    tells(odds.alike(rows[odds.Odds]), f"scale 1, {last.iloc[-1]:.2f} after {last.index[-1]} layers")
+
+
 def test_a_causal_law_without_later_tokens_is_that_of_one():
     """Two tokens: the first reads itself alone."""
     law = odds.causal_law(torch.eye(2, dtype=torch.float64)[None], 1.0, [0, 1])

@@ -7,7 +7,7 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation import HeavyTailedRenewal
 from derived.papers.stochastic_approximation.explorer import explorer
-from derived.papers.stochastic_approximation.memory import CLAIMS, Line, PhaseDiagram, SamplePaths, excursions, swings
+from derived.papers.stochastic_approximation.memory import CLAIMS, Line, PhaseDiagram, SamplePaths, excursions
 
 FACTS = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
 EXPERIMENTS = (Line, PhaseDiagram, SamplePaths)
@@ -70,11 +70,6 @@ def test_the_trend_needs_both_sides_and_the_shuffled_streams_fail():
     assert abs(claim.measure(table).value - 0.05) < 0.005
     assert claim.judge(claim.measure(table))[0] == "holds"
     assert claim.judge(claim.control(table))[0] == "fails"
-
-
-def test_the_figure_says_where_its_paths_go(rows, tells):
-    late = rows[SamplePaths].query("beta == 1.5 and alpha == 0.55 and n > 32")["x"]
-    tells(swings(rows[SamplePaths]), f"alpha 0.55: from {late.min():.2f} to {late.max():.2f}")
 
 
 def grid(**axes) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import torch
 from derived.lab.rng import stream
 from derived.papers.stochastic_approximation.data import Coins
 from derived.papers.stochastic_approximation.model.theory import agreement
-from derived.papers.stochastic_approximation.worlds import EarlyData, Mixtures, Worlds
+from derived.papers.stochastic_approximation.worlds import EarlyData, Mixtures, Worlds, lives
 
 FACTS = {"seed": 0, "device": torch.device("cpu"), "dtype": torch.float64}
 EXPERIMENTS = (Mixtures, Worlds, EarlyData)
@@ -21,6 +21,12 @@ def test_limits_lie_at_the_roots(rows):
         table = last[last["feed"] == feed]
         assert (table["x"] - table[root]).abs().mean() < 0.15
         assert (table["x"] - table[other]).abs().mean() > 0.8
+
+
+def test_the_lives_of_the_picture_are_means_of_their_own_coin(tells):
+    y, coin = Coins().draw(50, 3, stream(1, "lives"))
+    ends = zip(y.mean(dim=0).tolist(), coin.tolist(), strict=True)
+    tells(lives(1, learners=3, steps=50), *(f"{end:.2f} on the coin {Coins().biases[k]:g}" for end, k in ends))
 
 
 def test_a_coin_that_is_kept_and_one_that_changes():

@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
-from scipy.special import logit
 
 from derived.lab.claims import RECORDED, at_least, on_page, statistic, within
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import Measure, farthest_from, mean
 from derived.lab.nets import layer_norm
-from derived.lab.plot import BLUE, GREEN, ORANGE, RED, THEORY, beside, largest, panel_label
+from derived.lab.plot import COLOURS, beside, largest, panel_label, plain_log
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 from derived.lab.stats import mean as interval
@@ -32,12 +31,6 @@ from .model.overlaps import logistic_overlap, odds_after, wide_layer
 from .model.two_token import two_token_pde
 
 REACH = 5.5  # of L ln(1 + h): from one token in 64 to an overlap of about 0.8
-MARKS = {
-    "chain": (BLUE, "o", "wide layers, 1 to {:,} heads"),
-    "block": (RED, "D", "torch blocks, 1 and 8 heads"),
-    "causal": (GREEN, "v", "with a causal mask"),
-    "reused": (ORANGE, "s", "one block used again and again"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,31 +308,24 @@ CLAIMS = (
 )
 
 
-def odds(rows: pd.DataFrame) -> Figure:
-    """Growth of the log odds against layers times ln(1 + h), on one line; rows of ``Odds``."""
-    rows, case = largest(rows), ["kind", "d", "H", "h"]
-    widest = rows[rows["kind"] == "block"]["d"].max()
-    rows = rows[(rows["kind"] == "chain") | (rows["d"] == widest)]
-    table = rows.groupby([*case, "layer"], as_index=False)["u"].mean()
-    begun = table[table["layer"] == 0].set_index(case)["u"].loc[pd.MultiIndex.from_frame(table[case])].to_numpy()
-    table = table.assign(x=table["layer"] * np.log1p(table["h"]), y=logit(table["u"]) - logit(begun))
-    figure, ax = plt.subplots(figsize=(5.4, 3.2))
-    ax.plot([0, REACH], [0, REACH], **THEORY)
-    for (kind, *_), part in table[table["layer"] > 0].groupby(case):
-        colour, marker, _ = MARKS[kind]
-        ax.plot(part["x"], part["y"], marker, color=colour, linestyle="-" if kind == "reused" else "none", alpha=0.75)
-    for kind, shift, side in (("causal", (-8, 0), "right"), ("reused", (8, 0), "left")):
-        end = table[(table["kind"] == kind) & (table["y"] < 6.5)].nlargest(1, "y").iloc[0]
-        beside(ax, end["x"], end["y"], MARKS[kind][2], MARKS[kind][0], shift, ha=side)
-    for colour, marker, words in (MARKS["chain"], MARKS["block"]):
-        ax.plot([], [], marker, color=colour, label=words.format(table["H"].max()))
-    ax.legend(loc="lower right")
-    ax.set(xlabel=r"depth: layers $\times\ln(1+h)$", ylabel="gain in log odds of overlap", ylim=(-0.2, 7))
-    panel_label(ax, "Any step, any heads: tokens become alike by one law")
-    end = table[table["kind"].isin(["chain", "block"])].groupby(case).tail(1)
-    figure.set_label(
-        f"Growth of the log odds of the mean overlap against layers times ln(1 + h) for {len(end)} stacks, on the "
-        f"diagonal: at the end at most {(end['y'] - end['x']).abs().max():.2f} off after {end['x'].max():.1f}. With a "
-        f"causal mask it begins above. One block that is used again and again leaves it."
-    )
+def alike(rows: pd.DataFrame) -> Figure:
+    """Mean overlap against depth in blocks of three scales, with the law of the odds as lines; rows of ``Odds``."""
+    blocks = largest(rows).query("kind == 'block' and h <= 1")
+    blocks = blocks[blocks["d"] == blocks["d"].max()]
+    figure, ax = plt.subplots(figsize=(5.4, 2.7))
+    ends, begun = [], blocks.loc[blocks["layer"] == 0, "u"].mean()
+    for (h, part), colour in zip(blocks.groupby("h"), COLOURS, strict=False):
+        depth = np.geomspace(1, 2 * blocks["layer"].max(), 200)
+        ax.plot(depth, odds_after(begun, h, depth), color=colour, linewidth=1)
+        means = part[part["layer"] > 0].groupby(["layer", "H"])["u"].mean()
+        ax.plot(means.index.get_level_values("layer"), means, "o", color=colour, alpha=0.7)
+        half = math.log((1 - begun) / begun) / math.log1p(h)
+        words = {1.0: "strong", 0.25: "medium", 0.04: "weak"}.get(round(h, 4), "residual")
+        beside(ax, half, 0.5, f"{words}:\nscale {h**0.5:g}", colour, (-9, 4), ha="right")
+        ends.append(f"scale {h**0.5:g}, {means.iloc[-1]:.2f} after {part['layer'].max()}")
+    ax.set(xscale="log", xlabel="layers passed", ylabel="how alike the tokens are", ylim=(-0.03, 1.03))
+    ax.set_yticks([0, 0.5, 1], ["unrelated 0", "0.5", "the same 1"])
+    plain_log(ax.xaxis, [each for each in (1, 2, 5, 10, 20, 50, 100) if each <= blocks["layer"].max()])
+    panel_label(ax, "Untrained layers make all tokens alike, as one formula says")
+    figure.set_label(f"Mean overlap of tokens against depth, on an S for each scale: {'; '.join(ends)} layers.")
     return figure

@@ -9,17 +9,14 @@ x_n      x       iterate of x <- x + a_n (Y_n - x); the mean of Y is 1/2        
 from dataclasses import dataclass
 from typing import ClassVar
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from derived.lab import measure
 from derived.lab.claims import RECORDED, at_least, statistic
 from derived.lab.experiment import Experiment, rows
 from derived.lab.measure import lowest
-from derived.lab.plot import BLUE, MUTED, RED, THEORY, largest, panel_label
 from derived.lab.rng import stream
 
 from .data import HeavyTailedRenewal
@@ -107,7 +104,7 @@ class PhaseDiagram(Experiment):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePaths(Experiment):
-    """Figure and explorer of SA-6: one path for each beta and alpha. Rows: beta, alpha, n, x, y. All beta share uniforms."""
+    """Explorer of SA-6: one path for each beta and alpha. Rows: beta, alpha, n, x, y. All beta share uniforms."""
 
     betas: tuple[float, ...] = (1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5)
     alphas: tuple[float, ...] = (0.51, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
@@ -151,28 +148,6 @@ CLAIMS = (
         horizon="$N=2^{14}$",
     ),
 )
-
-
-# Figures: rows in, a figure with its alt text as label out ------------------------------------------------------------
-
-
-def swings(paths: pd.DataFrame, beta: float = 1.5, alphas: tuple = (0.55, 0.9)) -> Figure:
-    """Two learners on one stream; rows of ``SamplePaths``."""
-    figure, ax = plt.subplots(figsize=(5.4, 3.0))
-    one, far = largest(paths).query("beta == @beta"), []
-    for alpha, color, words in zip(alphas, (RED, BLUE), ("swings", "settles"), strict=True):
-        path = one[one["alpha"] == alpha].sort_values("n")
-        ax.plot(path["n"], path["x"], color=color, label=rf"steps $n^{{-{alpha:g}}}$: {words}")
-        late = path[path["n"] > path["n"].max() / 2]["x"]
-        far.append(f"alpha {alpha:g}: from {late.min():.2f} to {late.max():.2f}")
-    heard = one.drop_duplicates("n").sort_values("n")
-    ax.fill_between(heard["n"], -0.16, -0.08, where=heard["y"] == 1, step="mid", color=MUTED, linewidth=0)
-    ax.axhline(0.5, **THEORY)
-    ax.set(xlabel="data seen (grey: the stream is at 1)", ylabel="running average", ylim=(-0.19, 1.03))
-    ax.legend(loc="upper right")
-    panel_label(ax, "Same stream: large steps swing, small steps settle")
-    figure.set_label(f"Two learners on one stream with beta {beta:g}, second half of the run; {'; '.join(far)}.")
-    return figure
 
 
 def sides(rows: pd.DataFrame) -> tuple[float, float]:

@@ -212,6 +212,24 @@ CLAIMS = (
 # Figures: rows in, a figure with its alt text as label out ------------------------------------------------------------
 
 
+def lives(seed: int, learners: int = 10, steps: int = 4000) -> Figure:
+    """Running averages of learners that each read one stream of one of the two coins; small, and live in every build."""
+    coins, times = Coins(), record_times(steps, 150)
+    y, coin = coins.draw(steps, learners, stream(seed, "lives"))
+    x = robbins_monro(to_data, y, StepSize.power(), torch.zeros(learners, dtype=torch.float64), record=times).x
+    figure, ax = plt.subplots(figsize=(5.4, 2.6))
+    for k, bias in enumerate(coins.biases):
+        own = x[:, coin == k]
+        ax.plot(times, own, color=COLOURS[k], linewidth=0.9)
+        beside(ax, steps, bias, f"{own.shape[1]} streams of the\ncoin {bias:g} end here", COLOURS[k])
+    ax.set(xscale="log", xlabel="data seen", ylabel="average so far", xlim=(1, steps), ylim=(-0.03, 1.03))
+    plain_log(ax.xaxis, [10**k for k in range(4)])
+    panel_label(ax, f"{learners} learners, two coins: each ends where its own stream leads")
+    ends = ", ".join(f"{end:.2f} on the coin {coins.biases[k]:g}" for end, k in zip(x[-1], coin.tolist(), strict=True))
+    figure.set_label(f"Running averages of {learners} learners, one stream each, after {steps} tosses: {ends}.")
+    return figure
+
+
 def fan(rows: pd.DataFrame) -> Figure:
     """Paths of learners, each with its own stream and with a fresh world at each step; rows of ``Mixtures``."""
     rows = largest(rows)
