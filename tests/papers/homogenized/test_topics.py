@@ -20,6 +20,7 @@ CHAIN = {"layer", "replicate"}
 PATHS = {"factors", "replicate", "returned", "y", "recurrent", "transient"}
 COLUMNS = {
     odds.Odds: CHAIN | {"kind", "d", "H", "h", "u", "law", "clock"},
+    odds.Deep: CHAIN | {"kind", "d", "H", "h", "u", "law", "clock"},
     odds.TwoTokens: CHAIN | {"logit_std", "H", "first", "second_theory"},
     odds.WeakError: {"eta", "H", "h", "replicate", "error"},
     collapse.Cold: CHAIN | {"d", "gamma", "spread", "gamma_theory"},

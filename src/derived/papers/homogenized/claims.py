@@ -5,6 +5,7 @@ from . import collapse, errata, noise, odds, slow
 CLAIMS = (*odds.CLAIMS, *collapse.CLAIMS, *noise.CLAIMS, *slow.CLAIMS, *errata.CLAIMS)
 EXPERIMENTS = (
     odds.Odds,
+    odds.Deep,
     odds.TwoTokens,
     odds.WeakError,
     collapse.Cold,
