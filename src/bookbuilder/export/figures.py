@@ -40,22 +40,19 @@ def plain(svg: str) -> str:
     return re.sub(r"var\((--c\d+)\)", lambda found: day[found[1]], svg)
 
 
-def found(site: Path, slugs: Sequence[str]) -> Iterator[Named]:
-    """Find the figures of built chapters."""
-    for slug in slugs:
-        path = site / f"notebooks/{slug}.html"
-        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        title = page.select_one("article h1")
-        for part in title.select(".section-number, .headerlink"):
-            part.decompose()
-        for figure in page.select("article figure[id]"):
-            image, number = figure.select_one('img[src$=".svg"]'), figure.select_one(".caption-number")
-            if image and number:
-                words = figure.select_one(".caption-text").get_text().split(". ")[0].strip().rstrip(".")
-                chapter = f"“{title.get_text().strip()}”, *Transformers, Derived*"
-                credit = f"{number.get_text().strip()}. {words}. {chapter}, {LICENCE}"
-                svg = (path.parent / image["src"]).resolve().read_text("utf-8")
-                yield Named(f"{slug}/{figure['id']}", plain(svg), credit)
+def found(path: Path, page: BeautifulSoup) -> Iterator[Named]:
+    """Find the figures of a built chapter, which is parsed already."""
+    title = page.select_one("article h1")
+    for part in title.select(".section-number, .headerlink"):
+        part.decompose()
+    for figure in page.select("article figure[id]"):
+        image, number = figure.select_one('img[src$=".svg"]'), figure.select_one(".caption-number")
+        if image and number:
+            words = figure.select_one(".caption-text").get_text().split(". ")[0].strip().rstrip(".")
+            chapter = f"“{title.get_text().strip()}”, *Transformers, Derived*"
+            credit = f"{number.get_text().strip()}. {words}. {chapter}, {LICENCE}"
+            svg = (path.parent / image["src"]).resolve().read_text("utf-8")
+            yield Named(f"{path.stem}/{figure['id']}", plain(svg), credit)
 
 
 def printed(drawings: Sequence[str]) -> Iterator[dict[str, bytes]]:

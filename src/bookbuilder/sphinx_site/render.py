@@ -1,14 +1,13 @@
 """From executed notebooks to the site: stage copies, let Sphinx build them beside the old site, then swap.
 
     _build/book/{book,notebooks,_static}    the stage: what Sphinx reads, at the same paths as in the repository
-    _build/sites/<n>                        finished sites; usually one
-    _build/html -> sites/<n>                what people open, replaced in one step
+    _build/sites/<hash of its sources>      finished sites; usually one
+    _build/html -> sites/<hash>             what people open, replaced in one step
 
 The build starts from nothing every time, because an incremental one forgets the warnings of unchanged pages. Whatever
 goes wrong, or whenever the process is killed, `_build/html` still shows the last good site.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -33,7 +32,6 @@ from bookbuilder.sphinx_site.stage import stage
 from bookbuilder.teach import decks
 
 CODE = re.compile(r'(?<=<div class="highlight-ipython3 notranslate"><div class="highlight"><pre>).*?(?=</pre>)', re.S)
-KEY_FILE = "site-key.txt"
 WRITTEN = ("notebooks", "book", "claims", "packages")  # where the pages are that can be searched
 # Inputs of the site besides executed notebooks and findings; the wheel holds all of src/derived.
 SOURCES = (
@@ -67,7 +65,7 @@ def site_key(root: Path, build: Path, slugs: list[str]) -> str:
     for path in files:
         digest.update(f"\n{path.relative_to(root if path.is_relative_to(root) else build)} ".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 def _files(path: Path) -> list[Path]:
@@ -104,8 +102,12 @@ def make(root: Path, build: Path, slugs: list[str], draft: Path) -> Made:
     for slug in slugs:
         found |= places(parsed[f"notebooks/{slug}.html"], f"notebooks/{slug}.html")
     made = Made(html, chapters, found, works(root / "book/references.bib"), extra)
-    taught = {c.slug: c.rows for c in chapters if decks.source(root, c.slug).is_file()}
-    if faults := decks.write(root, html, {slug: known(build, slug, made) for slug in taught}, taught):
+    taught = {
+        each.slug: decks.Taught(parsed[f"notebooks/{each.slug}.html"], known(build, each.slug, made), each.rows)
+        for each in chapters
+        if decks.source(root, each.slug).is_file()
+    }
+    if faults := decks.write(root, html, taught):
         raise UserError("\n".join(faults))
     return made
 
@@ -170,14 +172,6 @@ def swap(build: Path, site: Path) -> Path:
     return link
 
 
-def _next_place(sites: Path) -> Path:
-    """Return an unused number, after removing the leftovers of killed builds."""
-    sites.mkdir(parents=True, exist_ok=True)
-    for leftover in sites.glob("*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    return sites / str(1 + max((int(path.name) for path in sites.iterdir() if path.name.isdigit()), default=0))
-
-
 def render(root: Path, slugs: list[str] | None = None) -> Site:
     """Build the site of these chapters (all of the book's), unless nothing has changed since the last time.
 
@@ -187,11 +181,12 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
     build = root / "_build"
     slugs = Repo(root).chapters() if slugs is None else slugs
     key = site_key(root, build, slugs)
-    with contextlib.suppress(OSError):
-        if (build / "html" / KEY_FILE).read_text("utf-8") == key:
-            return Site(build / "html", False)
-    site = _next_place(build / "sites")
-    draft = site.with_name(f"{site.name}.tmp")
+    site = build / "sites" / key
+    if site.is_dir() and (build / "html").resolve() == site:
+        return Site(build / "html", False)
+    shutil.rmtree(site, ignore_errors=True)  # finished by a build that was killed before the swap
+    draft = site.with_name(f"{key}.tmp")
+    draft.parent.mkdir(parents=True, exist_ok=True)
     try:
         made = make(root, build, slugs, draft)
         for slug in slugs:
@@ -203,7 +198,6 @@ def render(root: Path, slugs: list[str] | None = None) -> Site:
                 nbformat.write(found["solved"], made.html / "teach" / slug / "homework.ipynb")
         programs = any(live_code.reference(root, slug).is_file() for slug in slugs)
         lacks = runtime.add(build, made.html / "vendor") if programs else ""
-        (made.html / KEY_FILE).write_text(key, "utf-8")
         made.html.rename(site)
     finally:
         shutil.rmtree(draft, ignore_errors=True)  # an unfinished one would fill the disk further

@@ -14,7 +14,7 @@ import re
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
 from markupsafe import Markup
@@ -30,35 +30,40 @@ _IMAGE = re.compile(r"!\[([^\]]*)\]\(([\w-]+)\)")
 _NOTE = re.compile(r"^Note:[ \t]*(.*?)(?=^---$|\Z)", re.M | re.S)
 
 
+class Taught(NamedTuple):
+    """A chapter with slides: its built page, what the slides may refer to, and the rows of its findings."""
+
+    page: BeautifulSoup
+    known: plain.Known
+    rows: Rows
+
+
 def source(root: Path, slug: str, name: str = "slides.md") -> Path:
     """Return the file of a chapter's slides, or of its plan."""
     return root / FOLDER / slug / name
 
 
-def write(
-    root: Path, html: Path, known: Mapping[str, plain.Known], rows: Mapping[str, list[dict[str, Any]]]
-) -> list[str]:
+def write(root: Path, html: Path, taught: Mapping[str, Taught]) -> list[str]:
     """Write the decks of a built site; one line per deck that shows or names what is not there."""
     with importlib.resources.as_file(importlib.resources.files("bookbuilder") / "teach/reveal") as reveal:
         shutil.copytree(reveal, html / "teach/reveal")
     faults = []
-    for slug, labels in known.items():
+    for slug, chapter in taught.items():
         try:
-            _write(root, html, slug, labels, rows[slug])
+            _write(root, html, slug, chapter)
         except UserError as error:
             faults.append(f"{FOLDER}/{slug}: {error}")
     return faults
 
 
-def _write(root: Path, html: Path, slug: str, known: plain.Known, rows: Rows) -> None:
-    folder, page = html / "teach" / slug, html / f"notebooks/{slug}.html"
+def _write(root: Path, html: Path, slug: str, chapter: Taught) -> None:
+    folder, (page, known, rows) = html / "teach" / slug, chapter
     folder.mkdir()
     for file in source(root, slug).parent.glob("*.svg"):
         shutil.copy(file, folder)
-    for figure in figures.found(html, [slug]):
+    for figure in figures.found(html / f"notebooks/{slug}.html", page):
         (folder / f"{Path(figure.name).name}.svg").write_text(figure.svg, "utf-8")
-    soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
-    live = {box["id"]: box for box in soup.select(".explorer[id]")}
+    live = {box["id"]: box for box in page.select(".explorer[id]")}
     for name, box in live.items():
         box["data-plotly"], box["data-figure"] = (f"../{box[key]}" for key in ("data-plotly", "data-figure"))
         (folder / f"{name}.html").write_text(pages.html("deck_explorer.html", box=box), "utf-8")
@@ -73,7 +78,7 @@ def _write(root: Path, html: Path, slug: str, known: plain.Known, rows: Rows) ->
     (folder / "slides.md").write_text(for_pandoc(text, live), "utf-8")
     shown = _IMAGE.sub(lambda image: _shown(*image.groups(), image[2] in live), text)
     slides = Markup(shown.replace("&", "&amp;").replace("<", "&lt;"))  # nothing else, so that it can be edited there
-    (folder / "slides.html").write_text(pages.html("deck.html", title=soup.title.get_text(), slides=slides), "utf-8")
+    (folder / "slides.html").write_text(pages.html("deck.html", title=page.title.get_text(), slides=slides), "utf-8")
 
 
 def _shown(words: str, name: str, live: bool) -> str:

@@ -7,6 +7,8 @@ tutors.zip   notebooks and homework with solutions, plans, decks with notes, fig
 import time
 from collections.abc import Iterator
 
+from bs4 import BeautifulSoup
+
 from bookbuilder import contents
 from bookbuilder.chapter_pages import pages
 from bookbuilder.export import figures
@@ -35,7 +37,11 @@ def teach(repo: Repo) -> Iterator[str]:
     yield f"printing {len(drawn)} figures as PDF and PNG"
     printed = dict(zip(drawn, figures.printed([each.read_text("utf-8") for each in drawn]), strict=True))
     slugs = [path.parent.name for path in sorted((site / "teach").glob("*/slides.html"))]
-    credits = "\n".join(f"- `{each.name}`: {each.credit}" for each in figures.found(site, slugs))
+    built = [site / f"notebooks/{slug}.html" for slug in slugs]
+    shown = [
+        each for page in built for each in figures.found(page, BeautifulSoup(page.read_text("utf-8"), "html.parser"))
+    ]
+    credits = "\n".join(f"- `{each.name}`: {each.credit}" for each in shown)
     entries = contents.read(repo.root).chapters
     chapters = [(slug, words.name or slug) for slug, words in entries.items() if slug in slugs]
     whole = [f"downloads/{path.stem}.ipynb" for path in (site / "notebooks").glob("*.html")]

@@ -91,7 +91,7 @@ def test_the_spheres_show_their_end_without_scripts_and_hold_every_layer(tmp_pat
     assert [token["fill"] for token in (near, far)] == ["#000001", "#000002"]
     assert soup.select_one("output").get_text() == "layer 12"
     assert soup.select_one("b").get_text() == "0.50", "the length squared of the mean of the two"
-    assert "2 tokens of a prompt pass 12 layers" in soup.select_one(".spheres-words").get_text()
+    assert "2 tokens, a dot each, pass 12 untrained layers" in soup.select_one(".spheres-words").get_text()
     data = base64.b64decode(soup.script.get_text().split('atob("')[1].split('"')[0])
     assert list(data) == [128, 128, 255] * 4 + [255, 128, 129, 128, 254, 115]
     assert welcome.sphere(root, {"other": spheres()}) == ""

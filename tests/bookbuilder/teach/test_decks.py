@@ -39,14 +39,15 @@ def test_pandoc_gets_notes_and_the_plan_is_a_page(book):
 
 def test_a_missing_figure_or_label_is_a_fault_in_one_line(book, tmp_path):
     html = shutil.copytree(book / "_build/html", tmp_path / "html", ignore=shutil.ignore_patterns("teach", "vendor"))
-    labels = plain.places(BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser"), "notebooks/toy.html")
+    built = BeautifulSoup(page(book, "notebooks/toy.html"), "html.parser")
+    known = plain.Known("toy", plain.places(built, "notebooks/toy.html"), {}, {})
     (tmp_path / "book/teach/toy").mkdir(parents=True)
     for wrong, fault in (
         ("toy-figure", "slides.md shows toy-figur, which is no figure or explorer of the chapter and no toy-figur.svg"),
         ("toy-theorem", "toy: its text refers to toy-theore, which is not among the places of the site"),
     ):
         (tmp_path / "book/teach/toy/slides.md").write_text(SLIDES.replace(wrong, wrong[:-1]), "utf-8")
-        (found,) = decks.write(tmp_path, html, {"toy": plain.Known("toy", labels, {}, {})}, {"toy": []})
+        (found,) = decks.write(tmp_path, html, {"toy": decks.Taught(built, known, [])})
         assert found.startswith(f"book/teach/toy: {fault}")
         assert "\n" not in found
         shutil.rmtree(html / "teach")
