@@ -253,8 +253,18 @@ def test_closed_forms_are_the_recurrences():
     for wrong in (-decay, 2 * decay, decay.log()):
         with pytest.raises(ValueError, match=r"decay\[0, 0, 0\] = .*; give a number from 0 to 1"):
             baselines.gated_linear_attention(q, k, v, wrong)
-    beta = decay[..., 0]
-    assert close(baselines.delta_rule(q, k, v, beta), baselines.delta_rule_closed(q, k, v, beta))
+
+
+@pytest.mark.parametrize(("n", "chunk"), [(11, 4), (8, 4), (5, 64), (6, 1), (131, 64)])
+def test_the_delta_rule_by_chunks_is_the_recurrence(n, chunk):
+    """With a rest, without one, in one chunk, by token: outputs and gradients."""
+    q, k, v, decay = relatives(n)
+    for beta in (decay[..., 0], 0 * decay[..., 0]):
+        given = [each.clone().requires_grad_() for each in (q, k, v, beta)]
+        wanted, found = baselines.delta_rule(*given), baselines.delta_rule_chunked(*given, chunk)
+        assert close(found, wanted, 1e-10)
+        back = [torch.autograd.grad(each.square().sum(), given) for each in (wanted, found)]
+        assert all(close(one, other, 1e-9) for one, other in zip(*back, strict=True))
 
 
 def test_lact_takes_the_gradient_step_of_its_network():

@@ -27,7 +27,7 @@ from derived.papers.in_place_ttt.data import (
     mqar,
     ruler_like,
 )
-from derived.papers.in_place_ttt.documents import CatchUp, Documents, Tuned, WarmStart, at_plateau
+from derived.papers.in_place_ttt.documents import CatchUp, Documents, Novels, Tuned, WarmStart, at_plateau
 from derived.papers.in_place_ttt.model.network import Memory, Size, SmallLM, moved, of_another_text
 from derived.papers.in_place_ttt.recall import MemoryOff, Recall, if_settled, least_factor, tenths
 from derived.papers.in_place_ttt.trained import (
@@ -39,7 +39,7 @@ from derived.papers.in_place_ttt.trained import (
     mean_of,
 )
 
-EXPERIMENTS = (Recall, MemoryOff, Documents, CatchUp, Tuned, WarmStart)
+EXPERIMENTS = (Recall, MemoryOff, Documents, CatchUp, Tuned, Novels, WarmStart)
 
 
 def test_each_query_asks_for_a_pair_that_stands_far_before_it():
@@ -178,6 +178,32 @@ def test_a_window_sees_no_further():
     assert moved.tolist() == [2 <= n < 6 for n in range(9)]
 
 
+@pytest.mark.parametrize("mixer", ["window", "delta"])
+@pytest.mark.parametrize("n", [3, 8, 17])
+def test_a_model_for_long_texts_is_the_same_model(mixer, n):
+    one, long = model(mixer, WRITES), model(mixer, WRITES, long=True)
+    ids = torch.randint(12, (2, n), generator=stream(0, "ids"))
+    assert torch.allclose(one(ids), long(ids), rtol=0, atol=1e-12)
+
+
+def test_novels_are_cut_into_three_parts_and_pieces_follow_them(monkeypatch):
+    six = ("Emma", "Mansfield Park", "Northanger Abbey", "Persuasion", "Pride and Prejudice", "Sense and Sensibility")
+    novels = {name: f"{name}é" * 20 for name in six}
+    monkeypatch.setattr(documents.texts, "austen", lambda: novels)
+    documents.letters.cache_clear()
+    read = {part: bytes(documents.letters(part).tolist()).decode("ascii") for part in ("train", "valid", "test")}
+    assert [read["valid"], read["test"]] == [novels[n].replace("é", "?") for n in ("Northanger Abbey", "Persuasion")]
+    assert len(read["train"]) == sum(map(len, novels.values())) - len(read["valid"]) - len(read["test"])
+    small = dataclasses.replace(Novels.at("ci"), generated=False, vocabulary=128)
+    rows = run_condition(small, {"arm": "ttt", "steps": 2, "rate": 1e-3}, 0, "cpu")
+    assert np.isfinite(rows["test"]).all()
+    assert not np.isclose(rows["test"], rows["off"]).all()
+    pieces = small.texts(3, stream(0, "pieces"), "cpu", "test")
+    documents.letters.cache_clear()
+    assert pieces.shape == (2, 3, small.length + 1)
+    assert all(bytes(piece.tolist()).decode("ascii") in read["test"] for piece in pieces.flatten(0, 1))
+
+
 def test_the_controls_do_what_they_say():
     """A memory that is not read leaves the static model; a placebo sees the other text and none of its own."""
     one = model(memories=WRITES)
@@ -236,6 +262,7 @@ def test_every_arm_and_rate_has_its_rows(rows):
     assert set(warm["start"]) == {"static", "zero", "random", "placebo"}
     assert ((warm["first"] == warm["base"]) == (warm["start"] != "random")).all()
     assert set(rows[CatchUp]["arm"]) == {"ttt", "delta"}
+    assert set(rows[Novels]["arm"]) == {"window", "ttt", "delta"}
     by_steps = rows[Tuned].groupby("steps")["arm"].agg(set).tolist()
     assert by_steps == [{"ttt", "token", "gla", "delta", "lact"}, {"window", "ttt", "placebo"}]
     flat = rows | {each: rows[each].assign(before=rows[each]["late"]) for each in (Documents, CatchUp, Tuned)}

@@ -4,4 +4,4 @@ from . import documents, keys, layer, recall
 
 CLAIMS = (*layer.CLAIMS, *keys.CLAIMS, *recall.CLAIMS, *documents.CLAIMS)
 EXPERIMENTS = (recall.MemoryOff, recall.Recall, documents.Documents, documents.CatchUp)
-EXPERIMENTS += (documents.Tuned, documents.WarmStart, keys.TrainedKeys, keys.GatedKeys)
+EXPERIMENTS += (documents.Tuned, documents.WarmStart, documents.Novels, keys.TrainedKeys, keys.GatedKeys)

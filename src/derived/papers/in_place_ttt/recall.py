@@ -192,6 +192,7 @@ BLIND = round(Recall.at("cpu").chance(), 3)
 BARE = (arm(1, "proj", tied=True), arm(1, "past", tied=True))
 MODELS = "mean over trained models at the rate that validation chose, {}"
 SHARE = {"unit": "recall", "judged_at": RECORDED}
+ON_CPU = SHARE | {"judged_at": ("cpu",)}
 
 CLAIMS = (
     statistic(
@@ -232,8 +233,7 @@ CLAIMS = (
         MODELS.format("the better of two arms")
         + ", neither of which gains more than 0.01 in the last tenth of the steps",
         at_most(round(BLIND + 0.03, 3)),
-        unit="recall",
-        judged_at=("cpu",),
+        **ON_CPU,
         control=trained.mean_of([arm(1, "both", tied=True)], "test", highest),
     ),
     statistic(
@@ -245,29 +245,29 @@ CLAIMS = (
         "recall lost by the switch, less half of the gain over models without a memory, model by model, each arm at "
         "the rate that validation chose",
         at_least(0.1),
-        unit="recall",
-        judged_at=("cpu",),
+        **ON_CPU,
         control=trained.lost_when_off("arm == 'placebo'", "arm == 'none'", "test", "max"),
     ),
 )
 
 
-def switched(rows: pd.DataFrame, chance: float) -> Figure:
-    """Recall of trained models as they are, with the memory off, and with another text's; rows of ``MemoryOff``."""
+def switched(rows: pd.DataFrame, values: int) -> Figure:
+    """Recall of trained models as they are, with the memory off, and with another text's, beside a guess among this
+    many values; rows of ``MemoryOff``."""
     rows = largest(rows)
     best = trained.at_chosen_rate(rows, ["arm"], "max").groupby(["arm", "replicate"]).last()
     both, recorded, words = best.loc["both"], bool(rows["recorded"].iloc[0]), []
     bars = {"trained with\na memory": (both["test"], BLUE), "memory off\nas it reads": (both["off"], RED)}
     bars |= {"another text's\nmemory": (both["other"], RED), "never had\na memory": (best.loc["none"]["test"], MUTED)}
-    figure, ax = plt.subplots(figsize=(5.2, 2.8))
-    for x, (label, (values, color)) in enumerate(bars.items()):
-        ax.bar(x, mean := trained.single_models(ax, x, values, color, recorded), 0.6, color=color, alpha=0.35, zorder=1)
+    figure, ax = plt.subplots(figsize=(5.4, 2.4))
+    for x, (label, (models, color)) in enumerate(bars.items()):
+        ax.bar(x, mean := trained.single_models(ax, x, models, color, recorded), 0.6, color=color, alpha=0.35, zorder=1)
         beside(ax, x, mean, f"{mean:.2f}", color, (0, 11), ha="center")
         words.append(f"{' '.join(label.split())} {mean:.2f}")
-    ax.axhline(chance, **DASHED)
-    beside(ax, 3.6, chance, "always the commonest value", MUTED, (0, 8), ha="right", fontsize=9)
-    ax.set(xlim=(-0.5, 3.6), ylim=(0, 1.18), ylabel="right answers", xticks=range(4))
+    ax.axhline(1 / values, **DASHED)
+    beside(ax, 2, 0.42, f"dashed: a blind guess, one of {values} values", MUTED, (0, 0), ha="center")
+    ax.set(xlim=(-0.5, 3.6), ylim=(0, 1.2), ylabel="right answers", xticks=range(4), yticks=[0, 0.5, 1])
     ax.set_xticklabels(list(bars), fontsize=9)
     panel_label(ax, "Switch the memory off, and its answers are gone")
-    figure.set_label(f"Share of right answers, means over trained models: {'; '.join(words)}. Dashed: {chance:.2f}.")
+    figure.set_label(f"Right answers, means over trained models: {'; '.join(words)}. Dashed: {1 / values:.2f}.")
     return figure

@@ -13,9 +13,9 @@ Linear attention, its gated kind and the delta rule write token t, then read it.
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import silu
+from torch.nn.functional import pad, silu
 
-from derived.lab.checks import check_within
+from derived.lab.checks import check_count, check_within
 
 from .forms import chunk_grid
 
@@ -118,13 +118,25 @@ def gated_linear_attention_closed(q, k, v, log_decay: Float[Tensor, "*B n k"]) -
     return ((q * b.exp()) @ (k * (-b).exp()).mT).tril() @ v
 
 
-def delta_rule_closed(q, k, v, beta: Float[Tensor, "*B n"]) -> Float[Tensor, "*B n d"]:
-    """``delta_rule`` by one triangular system: (I + tril(beta K K^T, -1)) U = beta V, outputs tril(Q K^T) U.
+def delta_rule_chunked(q, k, v, beta: Float[Tensor, "*B n"], chunk: int = 64) -> Float[Tensor, "*B n d"]:
+    """``delta_rule`` by triangular systems, one a chunk and all at once, and one state from chunk to chunk.
 
-    >>> delta_rule_closed(*[torch.ones(3, 1)] * 3, torch.full((3,), 0.5)).flatten()
+    With S before a chunk and A = I + tril(beta K K^T, -1), the chunk writes U = A^-1 beta V - (A^-1 beta K) S^T, its
+    outputs are Q S^T + tril(Q K^T) U, and S + U^T K goes on. Tokens that fill the last chunk have beta 0: they write
+    nothing. ValueError for chunk < 1. Source: Yang et al. (2024).
+
+    >>> delta_rule_chunked(*[torch.ones(3, 1)] * 3, torch.full((3,), 0.5), chunk=2).flatten()
     tensor([0.5000, 0.7500, 0.8750])
     """
-    beta = beta.unsqueeze(-1)
-    system = torch.eye(k.shape[-2], dtype=k.dtype, device=k.device) + (beta * (k @ k.mT)).tril(-1)
-    U = torch.linalg.solve_triangular(system, beta * v, upper=False, unitriangular=True)
-    return (q @ k.mT).tril() @ U
+    check_count("chunk", chunk)
+    n, chunk = k.shape[-2], min(chunk, k.shape[-2])
+    q, k, v, beta = (pad(x, (0, 0, 0, -n % chunk)).unflatten(-2, (-1, chunk)) for x in (q, k, v, beta.unsqueeze(-1)))
+    system = torch.eye(chunk, dtype=k.dtype, device=k.device) + (beta * (k @ k.mT)).tril(-1)
+    U, W = (torch.linalg.solve_triangular(system, beta * x, upper=False, unitriangular=True) for x in (v, k))
+    S, outputs = v.new_zeros(*v.shape[:-3], v.shape[-1], k.shape[-1]), []
+    parts = (each.unbind(dim=-3) for each in (q, k, U, W, (q @ k.mT).tril()))
+    for Q, K, new, seen, scores in zip(*parts, strict=True):
+        written = new - seen @ S.mT
+        outputs.append(Q @ S.mT + scores @ written)
+        S = S + written.mT @ K
+    return torch.cat(outputs, dim=-2)[..., :n, :]

@@ -19,7 +19,7 @@ from torch.nn.functional import logsigmoid, normalize, pad, rms_norm, scaled_dot
 
 from derived.lab.nets import Draws, linear, merge_heads, split_heads
 
-from .baselines import delta_rule_closed, gated_linear_attention_closed, lact_swiglu
+from .baselines import delta_rule_chunked, gated_linear_attention_closed, lact_swiglu
 from .forms import depthwise_target, in_place_ttt
 
 Change = Callable[[Tensor], Tensor]  # of the values (R, B, n, d) before they are written: a control
@@ -58,6 +58,7 @@ class Size:
     window: int = 8
     mixer: str = "window"  # or "gla", "delta", "lact"
     memories: Mapping[int, Memory] = field(default_factory=dict)
+    long: bool = False  # no table of n x n numbers is made
 
 
 class SmallLM(nn.Module):
@@ -111,7 +112,8 @@ class SmallLM(nn.Module):
             values = depthwise_target(values, pad(taps, (0, 5 - taps.shape[-1])), chunk=memory.chunk)
         values = linear(values, mlp["projection"].mT) if memory.projection else values
         values = values if change is None else change(values)
-        return in_place_ttt(keys, values, mlp["down"].unsqueeze(1), 1.0, memory.chunk, impl="attention")
+        impl = "lean" if self.size.long else "attention"
+        return in_place_ttt(keys, values, mlp["down"].unsqueeze(1), 1.0, memory.chunk, impl=impl)
 
     def _mix(self, mixer, x):
         heads = self.size.heads
@@ -126,7 +128,7 @@ class SmallLM(nn.Module):
             mixed = mixed * silu(split_heads(linear(x, mixer["out gate"]), heads))
         elif self.size.mixer == "delta":
             beta = linear(x, mixer["beta"]).sigmoid().transpose(-1, -2)
-            mixed = rms_norm(delta_rule_closed(normalize(q, dim=-1), normalize(k, dim=-1), v, beta), v.shape[-1:])
+            mixed = rms_norm(delta_rule_chunked(normalize(q, dim=-1), normalize(k, dim=-1), v, beta), v.shape[-1:])
         else:
             mixed = self._window(q, k, v)
         mixed = merge_heads(mixed)
@@ -139,10 +141,11 @@ class SmallLM(nn.Module):
         return linear(mixed, mixer["out"])
 
     def _window(self, q, k, v):
-        n = q.shape[-2]
+        n, turn = q.shape[-2], _rotation(q.shape[-2], q)
+        if self.size.long:
+            return in_blocks(_turned(q, turn), _turned(k, turn), v, self.size.window)
         back = torch.arange(n, device=q.device).unsqueeze(-1) - torch.arange(n, device=q.device)
         mask = (back >= 0) & (back < self.size.window)
-        turn = _rotation(n, q)
         return scaled_dot_product_attention(_turned(q, turn), _turned(k, turn), v, attn_mask=mask)
 
 
@@ -174,6 +177,24 @@ def _mlp(size: Size, memory: Memory | None, draws: Draws) -> nn.ParameterDict:
         diagonal = torch.diag_embed(draws.normal("projection", d, std=0.02))  # as released
         weights["projection"] = draws.matrix("dense", d, d) if memory.start == "random" else nn.Parameter(diagonal)
     return nn.ParameterDict(weights)
+
+
+def in_blocks(q, k, v, window: int) -> Float[Tensor, "*B n d"]:
+    """Attention to the last ``window`` tokens, the token itself among them, by blocks of that length: each looks at
+    itself and at the block before it.
+
+    >>> in_blocks(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[0.0], [2.0], [6.0]]), 2).flatten()
+    tensor([0., 1., 4.])
+    """
+    n = q.shape[-2]
+    q, k, v = (pad(x, (0, 0, 0, -n % window)).unflatten(-2, (-1, window)) for x in (q, k, v))
+    k, v = (torch.cat([pad(x, (0, 0, 0, 0, 1, -1)), x], dim=-2) for x in (k, v))
+    key = torch.arange(2 * window, device=q.device)
+    first = (torch.arange(q.shape[-3], device=q.device) == 0)[:, None, None] & (key < window)  # nothing is before it
+    back = window + key[:window].unsqueeze(-1) - key
+    return scaled_dot_product_attention(q, k, v, attn_mask=(back >= 0) & (back < window) & ~first).flatten(-3, -2)[
+        ..., :n, :
+    ]
 
 
 def _short(x: Float[Tensor, "R B n d"], taps: Float[Tensor, "R d K"]) -> Float[Tensor, "R B n d"]:
