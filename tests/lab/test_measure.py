@@ -68,13 +68,14 @@ def test_cases_are_judged_together_and_the_right_one_decides():
 def test_a_claim_that_was_looked_at_again_is_judged_at_a_wider_level():
     level = 1 - (1 - stats.LEVEL) / 2
     x, y = np.array([4.0, 8.0, 16.0]), ROWS["x"].to_numpy().reshape(3, 6).T
-    assert measure.slope("x", "d", looks=2)(ROWS) == stats.slope(x, y, level)
-    found, known = measure.power("x", "d", looks=2)(ROWS), stats.slope(np.log(x), np.log(y), level)
-    assert (found.low, found.high) == pytest.approx((known.low, known.high), rel=1e-12)
     both = pd.concat([ROWS.assign(arm=arm, x=ROWS["x"] * (arm + 1)) for arm in (0, 1)])
-    known = lowest([stats.slope(x, y * (arm + 1), 1 - (1 - stats.LEVEL) / 4) for arm in (0, 1)])
-    found = measure.slope("x", "d", by=["arm"], decides=lowest, looks=2)(both)
-    assert (found.low, found.high) == pytest.approx((known.low, known.high), rel=1e-12)
+    each = [stats.slope(x, y * (arm + 1), 1 - (1 - stats.LEVEL) / 4) for arm in (0, 1)]
+    for found, known in (
+        (measure.slope("x", "d", looks=2)(ROWS), stats.slope(x, y, level)),
+        (measure.power("x", "d", looks=2)(ROWS), stats.slope(np.log(x), np.log(y), level)),
+        (measure.slope("x", "d", by=["arm"], decides=lowest, looks=2)(both), lowest(each)),
+    ):
+        assert (found.low, found.high) == pytest.approx((known.low, known.high), rel=1e-12)
 
 
 def test_the_end_of_an_interval_decides_and_not_its_value():

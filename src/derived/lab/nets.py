@@ -63,8 +63,7 @@ def normal(
     >>> normal(2, 3, std=0.1, generator=stream(0, "init"), dtype=torch.float64).shape
     torch.Size([2, 3])
     """
-    drawn = torch.randn(*shape, generator=generator, dtype=dtype, device=generator.device)
-    return (std * drawn).to(device)
+    return torch.randn(*shape, generator=generator, dtype=dtype, device=generator.device).mul_(std).to(device)
 
 
 @dataclass(frozen=True, kw_only=True)

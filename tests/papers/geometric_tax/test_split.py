@@ -147,6 +147,6 @@ def test_heads_are_compared_at_a_plateau(rows):
 
 def test_the_table_has_a_row_for_each_kind_of_training():
     table = trained.parts(invented(untrained=8.0, ce=6.0, coarser=3.0, blurred=2.0, scalar=1.0))
-    assert [*table.index] == ["untrained", "hard labels", "hard, four bins", "blurred labels", "squared error"]
+    assert [*table.index] == ["untrained", "hard labels", "hard labels, four bins", "blurred labels", "squared error"]
     assert table.loc["hard labels", ("oscillators", "J/T")] == pytest.approx(6, rel=0.02)
     assert table.loc["squared error", ("Lorenz paths", "V/T")] == pytest.approx(0.1)

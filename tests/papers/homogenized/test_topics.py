@@ -146,7 +146,7 @@ def test_slow_paths_run_for_their_time_on_the_clock(monkeypatch):
 
     def count(R, h, d, factors, *, generator):
         layers.append(h)
-        return R, R
+        return R
 
     monkeypatch.setattr(slow, "cloud_layer", count)
     small = dataclasses.replace(slow.SlowPaths.at("tiny"), factors=(0,))

@@ -29,6 +29,7 @@ SMALL = {
     "HT-6.a": (odds, odds.WeakError(cases=((0.8, 1), (0.4, 1)), replicates=12, batch=1000), PRIVATE),
     "HT-7": (odds, HOT, PRIVATE),
     "HT-25.b": (odds, BLOCKS, AVERAGED),
+    "HT-25.c": (odds, odds.Deep(widths=(512,), n=16, scales=(1.0,), heads=(8,), replicates=24), AVERAGED),
     "HT-8.a": (collapse, collapse.Cold(widths=(4096,), h=0.04, points=3, replicates=20), PRIVATE),
     "HT-9.c": (collapse, collapse.Brakes(tokens=(8, 32), logit_stds=(0.0, 4.0)), SLOW),
     "HT-9.e": (collapse, collapse.Brakes(tokens=(8, 32), logit_stds=(0.0, 4.0)), SLOW),

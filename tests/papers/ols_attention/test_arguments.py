@@ -59,7 +59,7 @@ BAD_CALLS = {
     "L0 shape": (lambda: training.train_matrix(X, Y, EYE[:2]), "cannot multiply L0"),
     "read_out": (lambda: training.train_matrix(X, Y, EYE, read_out="free"), "read_out = 'free'"),
     "optimizer": (lambda: training.train_matrix(X, Y, EYE, optimizer="sgd"), "optimizer = 'sgd'"),
-    "epochs": (lambda: training.train_matrix(X, Y, EYE, epochs=0), "steps = 0"),
+    "epochs": (lambda: training.train_matrix(X, Y, EYE, epochs=0), "epochs = 0"),
     "scalar tokens": (lambda: training.train_scalar(X[:, 0], Y[:5, 0], EYE[0, 0]), "x has 6 tokens and y has 5"),
     "scalar zero": (lambda: training.train_scalar(0 * X[:, 0], Y[:, 0], EYE[0, 0]), "x is zero"),
     "scalar P0": (lambda: training.train_scalar(X[:, 0], Y[:, 0], EYE[0, 0], EYE[0, 0]), "without P0"),

@@ -161,7 +161,6 @@ BAD = [
     (lambda: equiangular_tokens(3, 4, 1.0, 0.2, generator=G, dtype=torch.int32), "dtype = torch.int32; give"),
     (lambda: tiny()(prompt().long()), "x has the dtype torch.int64; give a floating torch.Tensor"),
     (lambda: tiny()(prompt().half()), "x has the dtype torch.float16, the weights have torch.float"),
-    (lambda: tiny().states(prompt(), start=4), "start = 4; give a block between 0 and depth = 3"),
     (lambda: equiangular_tokens(1, 4, 1.0, 0.0, generator=G), "n = 1; give an integer >= 2"),
     (lambda: equiangular_tokens(5, 4, 1.0, 0.0, generator=G), "d = 4 < n = 5"),
     (lambda: equiangular_tokens(3, 4, 1.0, 1.1, generator=G), "is no covariance"),

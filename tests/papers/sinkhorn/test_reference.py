@@ -1,7 +1,5 @@
 """Softmax and Sinkhorn, by the reference program and by the package."""
 
-import random
-
 import pytest
 import torch
 
@@ -10,27 +8,8 @@ from derived.papers.sinkhorn import reference
 
 
 @pytest.fixture
-def draw():
-    return random.Random(7)
-
-
-@pytest.fixture
-def table(draw):
-    return lambda n, m: [[draw.gauss(0, 1.5) for _ in range(m)] for _ in range(n)]
-
-
-@pytest.fixture
-def weights_of(draw):
-    def weights(n):
-        drawn = [draw.expovariate(1) + 0.05 for _ in range(n)]
-        return [each / sum(drawn) for each in drawn]
-
-    return weights
-
-
-@pytest.fixture
-def problem(table, weights_of):
-    S, a, b = table(4, 5), weights_of(4), weights_of(5)
+def problem(table, law):
+    S, a, b = table(4, 5), law(4), law(5)
     return S, a, b, *(torch.tensor(each, dtype=torch.float64) for each in (S, a, b))
 
 
@@ -40,8 +19,7 @@ def close(mine, theirs, **tolerance):
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 8])
 def test_half_steps(problem, steps):
-    S, a, b, *tensors = problem
-    scores, *weights = tensors
+    S, a, b, scores, *weights = problem
     close(reference.plan(S, a, b, steps), package.half_steps(scores, steps, *weights).exp())
 
 

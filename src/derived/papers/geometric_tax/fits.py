@@ -55,8 +55,11 @@ MEASURED = ("carbon", "carbon in random order")
 GAPS = {"lorenz": 0.05, "oscillators": 4 / 64, "waveforms": 1 / 256}
 
 
-def paths(system: str, n: int, L: int, generator: torch.Generator, part: str = "judge") -> Tensor:
-    """States (n, L, d) of a system; a Lorenz path starts on the attractor. Of a measured series windows of a ``part``."""
+@functools.lru_cache(maxsize=16)  # arms and looks share them
+def paths(system: str, n: int, L: int, part: str, seed: int, *names) -> Tensor:
+    """States (n, L, d) of a system, drawn from stream(seed, *names); a Lorenz path starts on the attractor. Of a measured
+    series windows of a ``part``."""
+    generator = stream(seed, *names)
     if system in MEASURED:
         return carbon.windows(part, n, L, generator, in_order=system == MEASURED[0]).unsqueeze(-1)
     facts = {"time": GAPS[system] * (L - 1), "generator": generator}
@@ -141,7 +144,7 @@ def data(
     L = length + 1
 
     def drawn(part: str, n: int, *names) -> Tensor:
-        return paths(system, n, L, stream(seed, system, *names), part)
+        return paths(system, n, L, part, seed, system, *names)
 
     valid = drawn("choose", 2 * judged, "judged")
     low, high = valid[..., 0].min(), valid[..., 0].max()
@@ -343,7 +346,7 @@ class Arm:
 def strikes(arm: Arm, found: Data, system: str, n: int, count: int) -> tuple[Tensor, list[Tensor]]:
     """Fresh paths (R, n, L) of a system for each network, and the same with one value struck, ``count`` times."""
     R, L = len(arm.centres), found.noisy.shape[-1]
-    states = [paths(system, n, L, stream(arm.seed, "law", r)) for r in range(R)]
+    states = [paths(system, n, L, "judge", arm.seed, "law", r) for r in range(R)]
     x = (torch.stack(states)[..., 0] - found.low) / (found.high - found.low)
     where = torch.rand(R, n, L, generator=stream(arm.seed, "law", "where")).argsort(dim=-1)[..., :count]
     shift = DISTURBANCE * torch.randn(R, n, count, generator=stream(arm.seed, "law", "shift"), dtype=x.dtype)

@@ -7,7 +7,6 @@ J / T       jump         mean square jump of a sequence's summed states per stru
 V / T       spread       variance between the means of sequences, over the same
 """
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +21,7 @@ from torch import Tensor
 from derived.lab import stats
 from derived.lab.claims import RECORDED, at_least, statistic, within
 from derived.lab.measure import Measure, chosen, lowest
-from derived.lab.plot import COLOURS, DASHED, INK, MUTED, largest, panel_label, plain_log
+from derived.lab.plot import COLOURS, DASHED, INK, largest, panel_label
 from derived.lab.rng import stream
 from derived.lab.stats import LEVEL, Estimate
 
@@ -335,13 +334,13 @@ EXPERIMENTS = (Heads, Split, Order)
 # Figures: rows in, a figure with its alt text as label out.
 #
 # mark        meaning
-# bar         from the spread V/T to the jump J/T, at its round end: geometric means over networks
-# points      the jump of single networks
+# bar         the jump J/T, at its round end: geometric means over networks and systems
+# dots        the jump on each system
 
 NAMES = {
     "untrained": ("untrained", INK),
     "ce": ("hard labels", COLOURS[1]),
-    "coarser": ("hard, four bins", COLOURS[4]),
+    "coarser": ("hard labels, four bins", COLOURS[4]),
     "blurred": ("blurred labels", COLOURS[2]),
     "scalar": ("squared error", COLOURS[0]),
 }
@@ -366,28 +365,26 @@ def parts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def jumps(rows: pd.DataFrame) -> Figure:
-    """J/T of each kind of training on three systems, at the end of a bar that begins at V/T; rows of ``Split``."""
-    table, words, marks = ends(largest(rows)), [], dict(zip(SYSTEM_NAMES, "os^", strict=True))
-    figure, ax = plt.subplots(figsize=(5.6, 3.1))
-    for (row, (arm, (name, color))), system in itertools.product(enumerate(NAMES.items()), SYSTEM_NAMES):
-        one, y = table[(table["system"] == system) & (table["arm"] == arm)], 0.25 * [*marks].index(system) + row - 0.25
-        spread, jump = np.exp(np.log(one[["spread", "jump"]]).mean())
-        ax.plot([spread, jump], [y, y], color=color, linewidth=1, alpha=0.5)
-        face = color if table["recorded"].iloc[0] else "none"
-        ax.plot(jump, y, marks[system], color=color, markerfacecolor=face, markersize=6)
-        ax.plot(spread, y, "|", color=color, markersize=5, alpha=0.5)
-        ax.plot(one["jump"], [y] * len(one), ".", color=INK, markersize=2, zorder=3)
-        words.append(f"{SYSTEM_NAMES[system]}, {name} {spread:.2g} to {jump:.2g}")
-    for system, title in SYSTEM_NAMES.items():
-        ax.plot([], [], marks[system], color=MUTED, label=title)
-    ax.axvline(np.exp(np.log(table.loc[table["arm"] == "untrained", "jump"]).mean()), **DASHED)
+    """J/T after each kind of training, the mean over three systems and, faint, each of them; rows of ``Split``."""
+    rows = largest(rows)
+    each = np.exp(np.log(ends(rows).set_index(["system", "arm"])["jump"]).groupby(["arm", "system"]).mean()).unstack()
+    means, words = np.exp(np.log(each).mean(axis=1)), []
+    figure, ax = plt.subplots(figsize=(6.0, 2.15))
+    for row, (arm, (name, color)) in enumerate(NAMES.items()):
+        face = color if rows["recorded"].iloc[0] else "none"
+        ax.plot([0, means[arm]], [row, row], color=color, linewidth=7, alpha=0.25, solid_capstyle="butt")
+        ax.plot(means[arm], row, "o", color=color, markerfacecolor=face, markersize=8)
+        ax.plot(each.loc[arm], [row] * each.shape[1], ".", color=INK, markersize=4, alpha=0.5)
+        words.append(f"{name} {means[arm]:.1f} ({', '.join(f'{one:.1f}' for one in each.loc[arm, [*SYSTEM_NAMES]])})")
+    ax.axvline(means["untrained"], **DASHED)
     ax.set_yticks(range(len(NAMES)), [name for name, _ in NAMES.values()])
-    for label, (_, color) in zip(ax.get_yticklabels(), NAMES.values(), strict=True):
-        label.set_color(color)
     ax.tick_params(axis="y", length=0)
-    ax.set(xscale="log", ylim=(len(NAMES) - 0.5, -0.5), xlabel="how far one wrong token moves the states (J/T)")
-    plain_log(ax.xaxis, [0.1, 1, 10])
-    panel_label(ax, "Hard labels: one wrong token moves states as before training")
-    figure.legend(loc="outside lower right", ncols=3, fontsize=9)
-    figure.set_label(f"Spread and jump of states on three systems after five kinds of training: {'; '.join(words)}.")
+    ax.set(
+        xlim=(0, None),
+        ylim=(len(NAMES) - 0.5, -0.5),
+        xlabel="how far one wrong token moves the states (smaller is calmer)",
+    )
+    panel_label(ax, "Hard labels leave states about as jumpy as no training at all")
+    systems = ", ".join(SYSTEM_NAMES.values())
+    figure.set_label(f"How far one wrong token moves the states, J/T, in the mean ({systems}): {'; '.join(words)}.")
     return figure

@@ -134,8 +134,8 @@ def jacobian_maps(rows: pd.DataFrame) -> Figure:
 def leak(rows: pd.DataFrame) -> Figure:
     """Loss of each network on fresh i.i.d. symbols, by kind, against what is possible; rows of Leak."""
     rows = largest(rows)
-    kinds = {"plain": "plain\nattention", "hkt": "HKT,\nno leak", "hkt-block": "HKT, block means:\nit sees the answer"}
-    figure, ax = plt.subplots(figsize=(5.4, 2.9))
+    kinds = {"plain": "tokens", "hkt": "and past\nsummaries", "hkt-block": "and block means:\nthey see the answer"}
+    figure, ax = plt.subplots(figsize=(5.4, 2.55))
     chance, words = rows["chance"].iloc[0], []
     for place, kind in enumerate(kinds):
         part = rows[rows["kind"] == kind]

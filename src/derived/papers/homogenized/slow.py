@@ -61,7 +61,7 @@ class SlowPaths(Experiment):
         R = torch.full((self.replicates,), math.tanh(self.y0), device=device, dtype=dtype)
         returned = torch.zeros_like(R, dtype=torch.bool)
         for _ in range(round(self.time * d / self.h)):
-            R = cloud_layer(R, self.h, d, k, generator=g)[0]
+            R = cloud_layer(R, self.h, d, k, generator=g)
             returned |= R <= 0
         chances = {
             "recurrent": return_probability(self.y0, 1.0, self.time),
@@ -119,7 +119,7 @@ class Wide(Experiment):
         R = torch.full((paths,), self.overlap, device=device, dtype=dtype)
         if kind == "cold":
             for _ in range(layers):
-                R = cloud_layer(R, self.h, d, 2, generator=g)[0]
+                R = cloud_layer(R, self.h, d, 2, generator=g)
         else:
             G = start(2, self.overlap, paths, device, dtype)
             R = simulate_gram(G, layers, self.h**0.5, 1, matched_law(d, 0.0), 0.0, generator=g).gram[-1, :, 0, 1]

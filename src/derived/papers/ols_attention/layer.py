@@ -121,7 +121,7 @@ CLAIMS = (
 
 def doubled(rows: pd.DataFrame) -> Figure:
     """What a layer that holds one fit answers at its own inputs and at twice these; rows: x, y, fit, doubled."""
-    figure, ax = plt.subplots(figsize=(5.2, 3.1))
+    figure, ax = plt.subplots(figsize=(5.2, 2.7))
     x = rows["x"].to_numpy()
     ends = np.array([x.min(), x.max()])
     slope = float(rows["fit"] @ x / (x @ x))
@@ -132,9 +132,9 @@ def doubled(rows: pd.DataFrame) -> Figure:
     ax.plot(2 * ends, slope * ends, **DASHED | {"linewidth": 1.4})
     ax.plot(2 * x, rows["doubled"], "o-", color=RED, linewidth=1.2, markersize=4)
     at = {"xycoords": "axes fraction", "annotation_clip": False}
-    ax.annotate("the same layer,\ninputs doubled", (0.6, 0.86), color=RED, ha="right", **at)
+    ax.annotate("the same layer,\ninputs doubled", (0.64, 0.86), color=RED, ha="right", **at)
     ax.annotate("the layer, inputs as fitted:\nthe regression line", (0.02, 0.69), color=BLUE, **at)
-    beside(ax, 2 * ends[1], slope * ends[1], "least squares,\ninputs doubled", MUTED, (8, 0))
+    beside(ax, 2 * ends[1], slope * ends[1], "least squares,\nfitted again", MUTED, (8, 0))
     ax.set(xlabel="input", ylabel="answer", xlim=(2.1 * ends[0], 3.1 * ends[1]))
     panel_label(ax, f"Double the inputs, and the layer answers {times:g} times too much")
     figure.set_label(

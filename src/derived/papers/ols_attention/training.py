@@ -10,7 +10,6 @@ read_out  read_out      "frozen": P keeps its value; "recomputed": P = L^T X^T Y
 A batch axis holds data sets or initial values; every entry descends its own loss, as if it were alone.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -20,21 +19,20 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from torch import Tensor, nn
+from torch import Tensor
 from torch.linalg import matrix_norm as norm
 
 from derived.lab import measure
-from derived.lab.checks import check_choice, check_factored, check_one_dtype
+from derived.lab.checks import check_choice, check_count, check_factored, check_one_dtype
 from derived.lab.claims import at_least, reported, statistic, unseen
 from derived.lab.experiment import Experiment, rows
 from derived.lab.plot import BLUE, COLOURS, DASHED, MUTED, RED, THEORY, beside, largest, panel_label
 from derived.lab.rng import stream
-from derived.lab.training import train
 
 from .data.problems import paper_problem, random_regression, random_rotation
 from .model import mechanism, reachability
 from .model.checks import check_composable, check_matrix, check_rows
-from .model.mechanism import linear_attention, whitening
+from .model.mechanism import whitening
 from .model.reachability import READ_OUTS, ReadOut
 
 Optimizer = Literal["gd", "adam"]
@@ -45,13 +43,11 @@ FOUND, MISSED, FITTED = 1e-2, 0.1, 1e-4  # structure gaps; loss above least squa
 SMALLEST = 1e-17  # what a logarithmic axis shows in place of zero
 
 
-def _descend(
-    loss: Callable[[int], Tensor], parameters: list[nn.Parameter], optimizer: Optimizer, lr: float, epochs: int
-) -> Float[Tensor, "epochs_and_end *batch"]:
-    """Full-batch descent at a constant rate; the loss before every epoch and, last, at the end."""
+def _descent(parameters: list[Tensor], optimizer: Optimizer, lr: float, epochs: int) -> torch.optim.Optimizer:
+    """Full-batch descent at a constant rate; its caller sets the gradients."""
     check_choice("optimizer", optimizer, OPTIMIZERS)
-    before = train(loss, OPTIMIZERS[optimizer](parameters), steps=epochs, rate=lambda epoch: lr)
-    return torch.cat([before.movedim(-1, 0), loss(epochs).detach().unsqueeze(0)])
+    check_count("epochs", epochs)
+    return OPTIMIZERS[optimizer](parameters, lr)
 
 
 class MatrixTraining(NamedTuple):
@@ -108,19 +104,29 @@ def train_matrix(
         if P0.shape[-2:] != (L0.shape[-1], Y.shape[-1]):
             raise ValueError(f"P0 has shape {tuple(P0.shape)}; L0 and Y need ({L0.shape[-1]}, {Y.shape[-1]})")
     batch = torch.broadcast_shapes(X.shape[:-2], L0.shape[:-2])
-    L = nn.Parameter(L0.detach().expand(*batch, *L0.shape[-2:]).clone())
-    P = None if P0 is None else nn.Parameter(P0.detach().expand(*batch, *P0.shape[-2:]).clone())
-    X, Y = _few_tokens(X, Y)
-
-    def loss(epoch: int) -> Tensor:
+    L = L0.detach().expand(*batch, *L0.shape[-2:]).clone()
+    P = None if P0 is None else P0.detach().expand(*batch, *P0.shape[-2:]).clone()
+    descent = _descent([L, P] if read_out == "trained" else [L], optimizer, lr, epochs)
+    (X, Y), course = _few_tokens(X, Y), []
+    n = X.shape[-2]
+    for epoch in range(epochs + 1):
         tokens = X @ L
-        attended = linear_attention(tokens, tokens, tokens)
-        error = attended @ (tokens.mT @ Y / X.shape[-2] if P is None else P) - Y
-        return error.square().sum(dim=(-2, -1)) / X.shape[-2]
-
-    course = _descend(loss, [L, P] if read_out == "trained" else [L], optimizer, lr, epochs)
-    end = L.detach()
-    return MatrixTraining(end, mechanism.read_out(X, Y, end) if P is None else P.detach(), course)
+        state = tokens.mT @ tokens
+        attended, read = tokens @ state / n, tokens.mT @ Y / n if P is None else P
+        error = attended @ read - Y
+        course.append(error.square().sum(dim=(-2, -1)) / n)
+        if epoch == epochs:
+            break
+        pull = 1 / n * (2 * error)  # the slope of the loss in its prediction; then in P, in what attention sums, in L
+        of_read, of_sum = attended.mT @ pull, pull @ read.mT / n
+        of_state, of_tokens = tokens.mT @ of_sum, of_sum @ state.mT
+        if P is None:
+            of_tokens += (of_read / n @ Y.mT).mT
+        else:
+            P.grad = of_read
+        L.grad = X.mT @ (of_tokens + tokens @ of_state + (of_state @ tokens.mT).mT)
+        descent.step()
+    return MatrixTraining(L, mechanism.read_out(X, Y, L) if P is None else P, torch.stack(course))
 
 
 def _few_tokens(
@@ -188,18 +194,18 @@ def train_scalar(
     slope = (x * y).mean(dim=-1) / square
     residual = (y - slope.unsqueeze(-1) * x).square().mean(dim=-1)
     batch = torch.broadcast_shapes(square.shape, l0.shape, () if P0 is None else P0.shape)
-    l = nn.Parameter(l0.detach().expand(batch).clone())
-    P = nn.Parameter((square.sqrt() * slope if P0 is None else P0.detach()).expand(batch).clone())
-    course: list[tuple[Tensor, Tensor]] = []
-
-    def loss(epoch: int) -> Tensor:
-        gain = l**3 * square
-        read = l * square * slope if read_out == "recomputed" else P
-        course.append((l.detach().clone(), read.detach().clone()))
-        return square * (gain * read - slope) ** 2 + residual
-
-    losses = _descend(loss, [l, P] if read_out == "trained" else [l], optimizer, lr, epochs)
-    return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)), losses)
+    l, P = (each.expand(batch).clone() for each in (l0.detach(), square.sqrt() * slope if P0 is None else P0.detach()))
+    descent, course = _descent([l, P] if read_out == "trained" else [l], optimizer, lr, epochs), []
+    for _ in range(epochs + 1):
+        gain, read = l**3 * square, l * square * slope if read_out == "recomputed" else P.clone()
+        error = gain * read - slope
+        course.append((l.clone(), read, square * error**2 + residual))
+        pull = square * (2 * error)  # the slope of the loss in gain * read
+        l.grad, P.grad = pull * read * square * (3 * l**2), pull * gain
+        if read_out == "recomputed":
+            l.grad += P.grad * slope * square
+        descent.step()
+    return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)))
 
 
 # Experiments ----------------------------------------------------------------------------------------------------------

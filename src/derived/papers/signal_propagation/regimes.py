@@ -381,12 +381,12 @@ CLAIMS = (
 def growth(rows: pd.DataFrame) -> Figure:
     """J against depth, both logarithmic, of LayerNorm and of Derf at two alphas, crossings marked; rows of ``Crossing``."""
     rows = largest(rows)
-    figure, ax = plt.subplots(figsize=(5.8, 3.0))
+    figure, ax = plt.subplots(figsize=(5.8, 2.6))
     plain = rows[rows["norm"] == "layernorm"].set_index("b")["log_J"].sort_index()
     curves = {"LayerNorm": (plain, INK)}
     for alpha, color, note in ((1.0, RED, ""), (0.5, BLUE, "\n(default)")):
         derf = rows[(rows["norm"] == "erf") & (rows["alpha"] == alpha)]
-        curves[rf"Derf, $\alpha={alpha:g}$" + note] = (derf.set_index("b")["log_J"].sort_index(), color)
+        curves[f"erf, slope {alpha:g}{note}"] = (derf.set_index("b")["log_J"].sort_index(), color)
     words = []
     for name, (curve, color) in curves.items():
         ax.plot(curve.index, np.exp(curve), color=color, linewidth=2.6 if color == INK else 1.8)
@@ -399,10 +399,10 @@ def growth(rows: pd.DataFrame) -> Figure:
             shift, side = ((-4, 10), "right") if color == RED else ((6, -12), "left")
             beside(ax, above.min(), np.exp(curve[above.min()]), f"crosses at {above.min()}", color, shift, ha=side)
     depth = rows["b"].max()
-    ax.set(xscale="log", yscale="log", xlim=(1, depth), xlabel="depth in blocks", ylabel="squared gradient, growth")
+    ax.set(xscale="log", yscale="log", xlim=(1, depth), xlabel="depth in blocks", ylabel="squared gradient\ngrows by")
     plain_log(ax.xaxis, [tick for tick in (1, 4, 12, 36, 100, 400) if tick <= depth])
-    panel_label(ax, "Derf amplifies gradients less at first, and more in the end")
-    shown = " ".join("; ".join(words).replace("$", "").replace("\\alpha", "alpha ").split())
+    panel_label(ax, "With erf gradients grow less in shallow networks, more in deep ones")
+    shown = "; ".join(words).replace("\n", " ")
     figure.set_label(f"Growth of squared gradients against depth, both logarithmic. {shown}.")
     return figure
 

@@ -58,21 +58,21 @@ CLAIMS = (
 def three_matrices(tables: dict[str, Tensor]) -> Figure:
     """Matrices side by side as dots, each under its name and above the means of its columns."""
     sizes = {"height_ratios": [2, 1], "hspace": 0.08}
-    figure, axes = plt.subplots(2, len(tables), figsize=(5.4, 3.3), sharex=True, sharey="row", gridspec_kw=sizes)
+    figure, axes = plt.subplots(2, len(tables), figsize=(5.4, 2.5), sharex=True, sharey="row", gridspec_kw=sizes)
     high, words = float(torch.cat([*tables.values()]).max()), []
     for (top, below), (name, table) in zip(axes.T, tables.items(), strict=True):
         sums, places = table.mean(dim=0).tolist(), range(table.shape[1])
         for i, row in enumerate(table.tolist()):
-            top.scatter(places, [i] * len(row), [160 * each / high for each in row], RED, linewidth=0)
+            top.scatter(places, [i] * len(row), [110 * each / high for each in row], RED, linewidth=0)
         below.bar(places, sums, 0.75, color=BLUE)
         below.axhline(1.0, **THEORY)
         top.set(yticks=[], ylim=(len(table) - 0.4, -0.6))
-        below.set(xlabel="at token $j$", xticks=places, xticklabels=[str(j + 1) for j in places])
+        below.set(xlabel="token looked at", xticks=places, xticklabels=[str(j + 1) for j in places])
         panel_label(top, name)
         words.append(f"{name.replace('$', '')}: {min(sums):.2f} to {max(sums):.2f}")
-    axes[0, 0].set(ylabel="token $i$ looks")
-    axes[1, 0].set(ylabel="received")
-    title = "Softmax lets a token attract attention, Sinkhorn does not"
+    axes[0, 0].set(ylabel="token looking")
+    axes[1, 0].set(ylabel="receives")
+    title = "Softmax lets some tokens attract attention, Sinkhorn lets none"
     figure.suptitle(title, x=0.02, ha="left", size=10)
     figure.set_label(f"Matrices from the same scores, and the means of their columns: {'; '.join(words)}.")
     return figure

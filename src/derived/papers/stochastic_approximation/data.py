@@ -144,7 +144,8 @@ class HeavyTailedRenewal:
         times = torch.stack(ends)
         inside = times < steps
         switches.scatter_add_(0, times.clamp(max=steps - 1), inside.to(torch.int8))
-        return Draw(((switches.cumsum(dim=0) + first) % 2).double(), torch.full((replicas,), -1))
+        odd = switches.cumsum(dim=0, dtype=torch.uint8).add_(first).bitwise_and_(1)
+        return Draw(odd.double(), torch.full((replicas,), -1))
 
     def _stay(self, u: Tensor) -> Tensor:
         """ceil(U^(-1/beta)): longer than t >= 1 with probability t^-beta; capped where it outlasts any run."""
@@ -179,7 +180,8 @@ class Telegraph:
         _sizes(steps, replicas)
         changes = _uniform(steps, replicas, generator=generator) < self.epsilon / 2
         changes[0] = _uniform(replicas, generator=generator) < 0.5
-        return Draw(1.0 - 2.0 * (changes.cumsum(dim=0) % 2).double(), torch.full((replicas,), -1))
+        odd = changes.cumsum(dim=0, dtype=torch.uint8).bitwise_and_(1)  # bytes wrap around, and keep odd from even
+        return Draw(odd.double().mul_(-2).add_(1), torch.full((replicas,), -1))
 
 
 # Tokens for a network -------------------------------------------------------------------------------------------------

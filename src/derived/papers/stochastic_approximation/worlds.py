@@ -99,14 +99,15 @@ class Worlds(Experiment):
         A, b = coupled_worlds(condition["c"]).to(device, dtype), torch.ones(2, dtype=dtype, device=device)
         start = 1 + 4 * torch.rand(self.replicas, 2, generator=stream(seed, "starts"), dtype=dtype)
         fresh = torch.randint(2, (self.steps, self.replicas), generator=stream(seed, "worlds"))
-        worlds = {"first": torch.zeros_like(fresh), "second": torch.ones_like(fresh), "both": fresh}
+        heard = {"first": torch.zeros_like(fresh), "second": torch.ones_like(fresh), "both": fresh}
         mean = {"first": A[0], "second": A[1], "both": A.mean(dim=0)}[condition["learner"]]
 
-        def field(x: Tensor, k: Tensor) -> Tensor:
-            return b - (A[k.long()] @ x.unsqueeze(-1)).squeeze(dim=-1)
+        def field(x: Tensor, coupling: Tensor) -> Tensor:
+            return b - (x - coupling * x.flip(-1))  # b - A_k x
 
-        times, heard = record_times(self.steps, self.points), worlds[condition["learner"]].to(device, dtype)
-        x = robbins_monro(field, heard, StepSize.power(), start.to(device), record=times).x
+        couplings = (torch.eye(2, dtype=dtype, device=device) - A).sum(dim=-1)  # of each world, c or 0 by coordinate
+        times, data = record_times(self.steps, self.points), couplings[heard[condition["learner"]].to(device)]
+        x = robbins_monro(field, data, StepSize.power(), start.to(device), record=times).x
         root = torch.linalg.solve(mean, b)
         columns = {"x1": x[..., 0], "x2": x[..., 1], "root1": root[0], "root2": root[1]}
         return rows({"n": times, "replicate": range(self.replicas)}, columns)
@@ -155,8 +156,10 @@ class EarlyData(Experiment):
         place = torch.arange(steps).unsqueeze(-1)
         redrawn = torch.rand(steps, len(coin), generator=generator) < epsilon
         drawn = torch.randint(2, redrawn.shape, generator=generator)
-        since = torch.where(redrawn, place, -1).cummax(dim=0).values  # the last step at which the coin was drawn
-        heard = torch.where(since < 0, coin, drawn.gather(0, since.clamp(min=0)))
+        heard = coin.expand(steps, -1)
+        if epsilon:
+            since = torch.where(redrawn, place, -1).cummax(dim=0).values  # the last step at which the coin was drawn
+            heard = torch.where(since < 0, coin, drawn.gather(0, since.clamp(min=0)))
         return coins.toss(heard, generator), heard[-1]
 
 

@@ -138,15 +138,15 @@ def pressure(rows: pd.DataFrame) -> Figure:
     wide = rows[rows["arm"] == "prefix"].pivot(index="replicate", columns="letter", values="pressure")
     at, mean, most = wide.columns + 1, wide.mean(), math.log(LANGUAGES)
     total = mean.cumsum()
-    figure, ax = plt.subplots(figsize=(6.0, 2.9))
+    figure, ax = plt.subplots(figsize=(6.0, 2.15))
     ax.bar(at, mean, color=RED)
-    ax.plot(at, total, "o-", color=BLUE, markersize=3)
+    ax.plot(at, total, color=BLUE, linewidth=2)
     ax.axhline(most, **DASHED)
-    beside(ax, at[-1], most, "ln 5, the most that a text can pay", INK, (0, 8), ha="right")
-    beside(ax, at[9], total.iloc[9], "all letters so far", BLUE, (10, -8))
-    beside(ax, at[3], mean.iloc[2], "one letter", RED, (8, 6))
-    ax.set(xlabel="letter of the text", ylabel="loss without the language (nats)", ylim=(0, 1.15 * most))
-    panel_label(ax, "To know the language pays once, mostly in the first letters")
+    beside(ax, at[-1], most, f"ln 5 = {most:.2f}: to name one of five languages", INK, (0, 8), ha="right")
+    beside(ax, at[11], total.iloc[11], "all letters so far", BLUE, (8, -10))
+    beside(ax, at[4], mean.iloc[4], "this letter alone", RED, (6, 6))
+    ax.set(xlabel="letter of the text", ylabel="nats saved by\nknowing the language", ylim=(0, 1.25 * most))
+    panel_label(ax, f"However long the text, knowing its language saves at most {most:.2f} nats")
     figure.set_label(
         f"What a reader who does not know which of five languages is written loses: {mean.iloc[0]:.3f} nats at the "
         f"first letter, {mean.iloc[1]:.3f} at the second, {mean.iloc[-1]:.4f} at letter {at[-1]}; the sum is "

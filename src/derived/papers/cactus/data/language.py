@@ -116,24 +116,14 @@ class Grammar:
         state, fault = self.start(len(ids)), torch.full((len(ids),), ids.shape[-1], device=self.device)
         sound = torch.ones(len(ids), dtype=torch.bool, device=self.device)
         for position, token in enumerate(ids.unbind(dim=-1)):
-            if position == 0:
-                wrong = token != BEGIN
-            else:
-                wrong = self.law(state).gather(-1, token.clamp(min=0).unsqueeze(-1)).squeeze(dim=-1) == 0
-            wrong &= token >= 0
+            law = self.law(state)
+            allowed = law.gather(-1, token.clamp(min=0).unsqueeze(-1)).squeeze(dim=-1) > 0
+            wrong = (token >= 0) & ~(allowed if position else token == BEGIN)
             fault = torch.where(sound & wrong, position, fault)
             sound &= ~wrong & (token >= 0)
-            if position:  # an unsound text stays where it is
-                after = self.advance(state, torch.where(sound, token, self.law(state).argmax(dim=-1)))
-                state = State(
-                    *(torch.where(_over(sound, new), new, old) for new, old in zip(after, state, strict=True))
-                )
+            if position:  # what follows an unsound text is not looked at
+                state = self.advance(state, torch.where(sound, token, law.argmax(dim=-1)))
         return fault
-
-
-def _over(mask: Tensor, like: Tensor) -> Tensor:
-    """A mask (B,) with the trailing axes of ``like``."""
-    return mask.view(-1, *[1] * (like.ndim - 1))
 
 
 def read(ids: Int[Tensor, "length"]) -> str:

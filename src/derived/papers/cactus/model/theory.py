@@ -79,14 +79,15 @@ def mentored_band(p: Float[Tensor, "*batch V"], q: Float[Tensor, "*batch V"], bu
     check_at_least("budget", budget, 0)
     p, q = as_float64(p), as_float64(q)
     # t = sum_{p > q} min(p - q, (a - 1) q) = sum_{p < q} min(q - p, (1 - b) q)
-    over, under = Filling((p - q).clamp(min=0.0), q), Filling((q - p).clamp(min=0.0), q)
+    sides = Filling(torch.stack([p - q, q - p]).clamp(min=0.0), q)
 
     def at(t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        a, b = 1 + over.level(t), 1 - under.level(t)
+        over, under = sides.level(t.expand(2, *t.shape))
+        a, b = 1 + over, 1 - under
         h = torch.maximum(torch.minimum(p, a.unsqueeze(-1) * q), b.unsqueeze(-1) * q)
         return a, b, divergence(h, q)
 
-    most = torch.minimum(over.most, under.most)
+    most = sides.most.amin(dim=0)
     with torch.no_grad():
         t, _ = bisected(lambda t: at(t)[2] <= budget, torch.zeros_like(most), most, halvings=60)
     return at(searched(t, p, q, *([budget] if isinstance(budget, Tensor) else [])))[:2]

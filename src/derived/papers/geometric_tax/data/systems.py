@@ -63,11 +63,11 @@ def lorenz_field(state: Float[Tensor, "3 *batch"]) -> Float[Tensor, "3 *batch"]:
     >>> lorenz_field(torch.tensor([1.0, 2.0, 3.0]))
     tensor([10., 23., -6.])
     """
-    x, y, z = state
     out = torch.empty_like(state)
-    torch.sub(y, x, out=out[0]).mul_(10.0)
-    torch.sub(28.0, z, out=out[1]).mul_(x).sub_(y)
-    torch.mul(x, y, out=out[2]).sub_(z, alpha=8 / 3)
+    (x, y, z), (dx, dy, dz) = state.unbind(), out.unbind()
+    torch.sub(y, x, out=dx).mul_(10.0)
+    torch.sub(28.0, z, out=dy).mul_(x).sub_(y)
+    torch.mul(x, y, out=dz).sub_(z, alpha=8 / 3)
     return out
 
 

@@ -17,6 +17,7 @@ kappa = 1 is [ours].
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -32,10 +33,16 @@ from .checks import check_dimension
 from .two_token import gamma_nodes
 
 
-def _chi(shape: torch.Size, freedom: int, factory: dict) -> Tensor:
-    """Lengths of normal vectors of ``freedom`` dimensions."""
-    halves = torch.full(shape, freedom / 2, device=factory["device"], dtype=factory["dtype"])
-    return (2 * torch._standard_gamma(halves, generator=factory["generator"])).sqrt()
+def _chi(paths: int, freedoms: tuple[int, int], factory: dict) -> Tensor:
+    """Lengths of normal vectors of these numbers of dimensions, (2, paths)."""
+    halves = _halves(paths, freedoms, factory["device"], factory["dtype"])
+    return torch._standard_gamma(halves, generator=factory["generator"]).mul_(2).sqrt_().view(2, paths)
+
+
+@lru_cache(maxsize=8)
+def _halves(paths: int, freedoms: tuple[int, int], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Half of each number, ``paths`` times, one number after the other."""
+    return (torch.tensor(freedoms, device=device, dtype=dtype) / 2).repeat_interleave(paths)
 
 
 def image_cosine(
@@ -49,7 +56,7 @@ def image_cosine(
     for _ in range(factors):
         # sqrt(d) A sends x = e_1 to chi_d e_1, y = cosine e_1 + c e_2 to cosine chi_d e_1 + c (q e_1 + chi_{d-1} e_2).
         c = (1 - cosine.square()).clamp_min(0).sqrt()
-        p, across = _chi(R.shape, d, factory) / d**0.5, _chi(R.shape, d - 1, factory) / d**0.5
+        p, across = _chi(len(R), (d, d - 1), factory) / d**0.5
         q = torch.randn(R.shape, **factory) / d**0.5
         along = cosine * p + c * q
         cosine = along / torch.hypot(along, c * across)
@@ -58,8 +65,8 @@ def image_cosine(
 
 def cloud_layer(
     R: Float[Tensor, " paths"], h: float, d: int, factors: int, *, generator: torch.Generator
-) -> Float[Tensor, "two paths"]:
-    """The overlap after one layer at beta = infinity, with V and with -V: x <- N(x + sqrt(h) V A x / |A x|).
+) -> Float[Tensor, " paths"]:
+    """The overlap after one layer at beta = infinity: x <- N(x + sqrt(h) V A x / |A x|).
 
     In the basis x, (y - R x)/sqrt(1 - R^2), rest: a = sqrt(h) V m_x has normal entries of variance h/d, and
     b = rho a + sqrt(1 - rho^2) g; of the rest only lengths and one inner product are needed. Needs d >= 4.
@@ -68,19 +75,15 @@ def cloud_layer(
     factory = {"generator": generator, "device": R.device, "dtype": R.dtype}
     rho = image_cosine(R, d, factors, generator=generator)
     a1, a2, g1, g2, along = ((h / d) ** 0.5 * torch.randn(R.shape, **factory) for _ in range(5))
-    rest, across = ((h / d) ** 0.5 * _chi(R.shape, freedom, factory) for freedom in (d - 2, d - 3))
+    rest, across = (h / d) ** 0.5 * _chi(len(R), (d - 2, d - 3), factory)
     spread = (1 - rho.square()).clamp_min(0).sqrt()
     b1, b2, along = rho * a1 + spread * g1, rho * a2 + spread * g2, rho * rest + spread * along
-    # <a, a>, <a, b>, <b, b> over all d coordinates; then |x + a|^2, |y + b|^2 and <x + a, y + b>, with V and with -V.
+    # <a, a>, <a, b>, <b, b> over all d coordinates; then |x + a|^2, |y + b|^2 and <x + a, y + b>.
     aa, ab = a1**2 + a2**2 + rest**2, a1 * b1 + a2 * b2 + rest * along
     bb = b1**2 + b2**2 + along**2 + (spread * across) ** 2
     c = (1 - R.square()).clamp_min(0).sqrt()
     ya, yb = R * a1 + c * a2, R * b1 + c * b2
-    overlaps = []
-    for sign in (1, -1):
-        inner = R + sign * (b1 + ya) + ab
-        overlaps.append(inner / ((1 + 2 * sign * a1 + aa) * (1 + 2 * sign * yb + bb)).sqrt())
-    return torch.stack(overlaps)
+    return (R + (b1 + ya) + ab) / ((1 + 2 * a1 + aa) * (1 + 2 * yb + bb)).sqrt()
 
 
 def mean_cosine(r: ArrayLike, d: int, factors: int = 2) -> np.ndarray:

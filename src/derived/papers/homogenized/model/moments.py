@@ -68,10 +68,8 @@ def attention_moments(gamma: float, n: int, logit_std: float) -> AttentionMoment
 
 def _laplace_moments(gamma: float, n: int, sigma: float) -> tuple[float, float]:
     reach, s = _ranges(n, sigma)
-    z, weights = _normal_grid(sigma, reach)
-    x = np.exp(np.minimum(s[:, None] + sigma * z, TOP))
-    survive = (n - 1) * np.log1p(-np.minimum(-np.expm1(-x) @ weights, 1 - 1e-16))
-    f = n * STEP * float(((x * np.exp(-x / 2)) ** 2 @ weights) @ np.exp(survive))
+    missed, _, square = _means(s, sigma, reach, STEP)
+    f = n * STEP * float(square @ np.exp((n - 1) * np.log1p(-np.minimum(missed, 1 - 1e-16))))
     common, own = sigma * math.sqrt(abs(gamma)), sigma * math.sqrt(1 - abs(gamma))
     weights, (lacking, slope), other = _row_curves(s, common, own, reach)
     other, other_slope = other if gamma < 0 else (lacking, slope)  # opposite common parts: a negative correlation
@@ -102,25 +100,33 @@ def _row_curves(s: np.ndarray, common: float, own: float, reach: float) -> tuple
     """Weights of z, and E_w(1 - e^{-x}), E_w(x e^{-x}) for x = e^{s +- common z + own w}, each (s, z)."""
     if common < 2 * FINE:  # nearly constant in z
         z, weights = np.polynomial.hermite_e.hermegauss(10 if common else 1)
-        tables = [_private_part((s[:, None] + c * z).reshape(-1), own, reach) for c in (common, -common)]
-        return weights / weights.sum(), *([y.reshape(s.size, -1) for y in table] for table in tables)
+        table = np.stack([_means(s + common * each, own, reach, STEP)[:2] for each in z], axis=-1)
+        return weights / weights.sum(), table, table[..., ::-1]
     stride = max(int(min(COARSE * common, STEP) / FINE), 1)  # common * dz is a whole number of FINE
     count = math.ceil(reach * common / FINE / stride)
     steps = stride * np.arange(-count, count + 1)
     weights = np.exp(-((steps * FINE / common) ** 2) / 2)
     first = np.rint(s / FINE).astype(int)
     grid = np.arange(first[0] + steps[0], first[-1] + steps[-1] + 1)
-    table = _private_part(FINE * grid, own, reach)
+    table = _means(FINE * grid, own, reach, FINE)[:2]
     places = first[:, None] - grid[0] + steps
     return weights / weights.sum(), *([y[where] for y in table] for where in (places, places[:, ::-1]))
 
 
-def _private_part(points: np.ndarray, own: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """E(1 - e^{-x}) and E(x e^{-x}) for x = e^{point + own w}, w standard normal."""
-    w, weights = _normal_grid(own, reach)
-    x = np.exp(np.minimum(points[:, None] + own * w, TOP))
-    left = np.exp(-x)
-    return np.where(x < 0.1, -np.expm1(-np.minimum(x, 0.1)), 1 - left) @ weights, (x * left) @ weights
+def _means(points: np.ndarray, width: float, reach: float, unit: float) -> list[np.ndarray]:
+    """E(1 - e^{-x}), E(x e^{-x}) and E(x^2 e^{-x}) for x = e^{point + width z}, z standard normal. The points
+    lie ``unit`` apart; where a step of z moves them by STEP they share their exponentials, and a mean is a correlation."""
+    z, weights = _normal_grid(width, reach)
+    stride = round(STEP / unit) if width * COARSE >= STEP else 0
+    if stride:
+        spread = np.zeros(stride * (z.size - 1) + 1)
+        spread[::stride] = weights
+        exponents = points[0] + width * z[0] + unit * np.arange(points.size + spread.size - 1)
+    else:
+        exponents = points[:, None] + width * z
+    x = np.exp(np.minimum(exponents, TOP))
+    curves = -np.expm1(-x), x * np.exp(-x), (x * np.exp(-x / 2)) ** 2
+    return [np.correlate(each, spread, "valid") if stride else each @ weights for each in curves]
 
 
 def _argmax_agreement(gamma: float, n: int) -> float:

@@ -208,11 +208,16 @@ def time_to_overlap(n: int, logit_std: float, d: float = math.inf, *, start: flo
     x, weights = special.roots_legendre(32)
     v = (low + high) / 2 + (high - low) / 2 * x
     gamma = np.exp(v) - shift
-    moments = np.array([attention_moments(float(np.clip(y, start, target)), n, logit_std)[:2] for y in gamma])
-    drift = simplex_drift(gamma, moments[:, 0], moments[:, 1], d)
+    drift = simplex_drift(gamma, *_moments_at(tuple(np.clip(gamma, start, target)), n, float(logit_std)), d)
     if (drift <= 0).any():
         raise ValueError(f"the drift is not positive between {start:g} and {target:g} at d = {d:g}: never reached")
     return float((high - low) / 2 * weights @ (np.exp(v) / drift))
+
+
+@lru_cache(maxsize=64)
+def _moments_at(gamma: tuple[float, ...], n: int, logit_std: float) -> np.ndarray:
+    """f and g at these overlaps, (2, overlaps); the widths that are compared share them."""
+    return np.array([attention_moments(float(each), n, logit_std)[:2] for each in gamma]).T
 
 
 def _normalised(gram: Tensor) -> Tensor:

@@ -62,12 +62,11 @@ def apjn_hutchinson(
     num_probes: int = 10,
     generator: torch.Generator,
     output_gradient: str = "independent",
-    start: int = 0,
 ) -> Apjn:
-    """J^{B,b} and K^{B,b} for all b = start .. B by one backward pass, O(B): (R, *batch, num_probes, B - start + 1).
+    """J^{B,b} and K^{B,b} for all b, O(B) for each probe: (R, *batch, num_probes, B + 1).
 
-    One forward pass, then one gradient of xi . h^B with respect to every stored h^b, all probes in one batch over the
-    same graph. ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1). ``start``: x is h^start.
+    One forward pass, then for each probe one gradient of xi . h^B with respect to every stored h^b, over the same graph.
+    ``output_gradient="pooled"`` gives every token the same xi, (J, K)^B = (1, 1).
     Unbiased; one row per probe, nothing averaged. In place of a model the blocks of any network will do, each a map of
     (*batch, n, d) into itself or into a tuple that begins with it, such as ``vit.layers``.
     Raises ValueError for num_probes < 1, prompts of one token or an unknown output_gradient. [repo; in one pass: ours]
@@ -82,26 +81,28 @@ def apjn_hutchinson(
     check_choice("output_gradient", output_gradient, ("independent", "pooled"))
     check_count("num_probes", num_probes)
     _check_input(model, x)
-    return _backward(model, x, _probes(x, num_probes, generator, output_gradient == "pooled"), start)
+    return _backward(model, x, _probes(x, num_probes, generator, output_gradient == "pooled"))
 
 
-def _states(model: RandomTransformer | Iterable[Callable], x: Tensor, start: int) -> list[Tensor]:
-    """The stream before each block from ``start`` on, and after the last."""
+def _states(model: RandomTransformer | Iterable[Callable], x: Tensor) -> list[Tensor]:
+    """The stream before each block, and after the last."""
     if hasattr(model, "states"):
-        return model.states(x, start)
+        return model.states(x)
     states = [x]
-    for block in [*model][start:]:
+    for block in model:
         found = block(states[-1])
         states.append(found if isinstance(found, Tensor) else found[0])
     return states
 
 
-def _backward(model: RandomTransformer | Iterable[Callable], x: Tensor, probe: Tensor, start: int = 0) -> Apjn:
-    """Moments of the gradients of xi . h^B for every row xi of ``probe`` (R, *batch, probes, n, d)."""
-    states = _states(model, x.detach().clone().requires_grad_(), start)
-    probe = probe.movedim(-3, 0)
-    gradients = torch.autograd.grad(states[-1], states, grad_outputs=probe, is_grads_batched=True)
-    return gradient_moments([g.movedim(0, -3) for g in gradients])
+def _backward(model: RandomTransformer | Iterable[Callable], x: Tensor, probe: Tensor) -> Apjn:
+    """Moments of the gradients of xi . h^B for every row xi of ``probe`` (R, *batch, probes, n, d).
+
+    A pass for each row over one graph: ``is_grads_batched`` would copy all weights for each of them.
+    """
+    states = _states(model, x.detach().clone().requires_grad_())
+    passes = (torch.autograd.grad(states[-1], states, each, retain_graph=True) for each in probe.unbind(-3))
+    return Apjn(*(torch.stack(each, dim=-2) for each in zip(*map(gradient_moments, passes), strict=True)))
 
 
 def apjn_exact(

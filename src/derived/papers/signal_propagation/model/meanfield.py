@@ -163,18 +163,39 @@ def softmax_growth(
 
 
 def _run(path: np.ndarray, kernel: NormKernel, given: list[np.ndarray], cross_token: bool, weights: Weights) -> None:
-    """Fill ``path`` (6, depth + 1, ...) from its starting values: forward through the blocks, then back."""
+    """Fill ``path`` (6, depth + 1, ...) from its starting values: the stream block by block, then all that rests on it."""
+    a, s, n, sigma = given
     depth, curves = path.shape[1] - 1, path.shape[2:]
-    steps = np.empty((depth, 4, *curves))
-    q, p = path[0, 0], path[1, 0]
+    hats, both, factors = (np.empty((*lead, depth, *curves)) for lead in ((4,), (), (6,)))
+    frozen = weights is first_order and not np.any(sigma)
+    if frozen:  # the same numbers in every block
+        for factor, value in zip(factors, first_order(1.0, 0.0, n, 0.0), strict=True):
+            factor[:] = value
+    q, p = path[:2, 0]
     for b in range(depth):
-        q, p = _block(q, p, kernel, given, cross_token, weights, steps[b])
+        q_tilde, p_tilde, hats[0, b], hats[1, b] = kernel.moments(q, p)
+        if not frozen:
+            for factor, value in zip(factors, weights(q_tilde, p_tilde, n, sigma), strict=True):
+                factor[b] = value
+        spread = q_tilde - p_tilde
+        q, p = q + a * (p_tilde + spread * factors[0, b]), p + a * (p_tilde + spread * factors[1, b])
+        # MLP, at the new (q, p): kappa and kappa' of rho~ = p~/q~, with arccos rho~ computed once for both.
+        q_tilde, p_tilde, hats[2, b], hats[3, b] = kernel.moments(q, p)
+        rho = np.minimum(np.maximum(p_tilde / q_tilde, -1.0), 1.0)
+        both[b] = half = (np.pi - np.arccos(rho)) * (1 / (2 * np.pi))
+        scale = s * q_tilde
+        q, p = q + 0.5 * scale, p + scale * (rho * half + np.sqrt(1 - rho * rho) * (1 / (2 * np.pi)))
         path[0, b + 1], path[1, b + 1] = q, p
-        m11, m12, m21, m22 = steps[b]
-        # Forward the product grows on the other side: J^{b+1,0} = J^{b,0} M, so the transposed step advances (J, K).
-        _advance(path[4:, b], path[4:, b + 1], m11, m21, m12, m22)
-    for b in reversed(range(depth)):
-        _advance(path[2:4, b + 1], path[2:4, b], *steps[b])
+    query, pair, (JJ, JK, KJ, KK) = a * hats[0], a * hats[1], factors[2:]
+    gain_J, gain_K = (0.5 * s) * hats[2], s * both * hats[3]
+    # M_attention diag(M_mlp) - I: small entries are kept as they are, so that log1p loses none of their digits.
+    step = [query * JJ * (1 + gain_J) + gain_J, query * JK * (1 + gain_K), pair * KJ * (1 + gain_J)]
+    step = np.array([*step, pair * KK * (1 + gain_K) + gain_K])
+    if not cross_token:
+        step[1:3] = 0.0
+    # Forward the product grows on the other side: J^{b+1,0} = J^{b,0} M, so the transposed step advances (J, K).
+    _advance(path[4:], step[[0, 2, 1, 3]])
+    _advance(path[2:4, ::-1], step[:, ::-1])
 
 
 def _checked(a, s, n, sigma, depth, output_gradient, cross_token) -> list[np.ndarray]:
@@ -189,31 +210,10 @@ def _checked(a, s, n, sigma, depth, output_gradient, cross_token) -> list[np.nda
     return given
 
 
-def _block(q, p, kernel: NormKernel, given: list[np.ndarray], cross_token: bool, weights: Weights, step: np.ndarray):
-    """One block: returns the new (q, p) and writes M_attention diag(M_mlp) - I into ``step`` (4, ...)."""
-    a, s, n, sigma = given
-    q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
-    spread, query, pair = q_tilde - p_tilde, a * q_hat, a * p_hat
-    f, g, JJ, JK, KJ, KK = weights(q_tilde, p_tilde, n, sigma)
-    q, p = q + a * (p_tilde + spread * f), p + a * (p_tilde + spread * g)
-    # MLP, at the new (q, p): kappa and kappa' of rho~ = p~/q~, with arccos rho~ computed once for both.
-    q_tilde, p_tilde, q_hat, p_hat = kernel.moments(q, p)
-    rho = np.clip(p_tilde / q_tilde, -1.0, 1.0)
-    both = (np.pi - np.arccos(rho)) * (1 / (2 * np.pi))
-    gain_J, gain_K = (0.5 * s) * q_hat, s * both * p_hat
-    up_J, up_K = 1 + gain_J, 1 + gain_K
-    # M_attention diag(M_mlp) - I: small entries are kept as they are, so that log1p loses none of their digits.
-    step[0] = query * JJ * up_J + gain_J
-    step[1] = query * JK * up_K if cross_token else 0.0
-    step[2] = pair * KJ * up_J if cross_token else 0.0
-    step[3] = pair * KK * up_K + gain_K
-    scale = s * q_tilde
-    return q + 0.5 * scale, p + scale * (rho * both + np.sqrt(1 - rho * rho) * (1 / (2 * np.pi)))
-
-
-def _advance(old: np.ndarray, new: np.ndarray, m11, m12, m21, m22) -> None:
-    """(J, K) <- (I + m)(J, K) for J = e^{old[0]}, K = old[1] J: no overflow at any depth."""
-    ratio = old[1]
-    growth = m11 + m12 * ratio
-    new[0] = old[0] + np.log1p(growth)
-    new[1] = (m21 + (1 + m22) * ratio) / (1 + growth)
+def _advance(path: np.ndarray, step: np.ndarray) -> None:
+    """(J, K) <- (I + m)(J, K) for all steps (4, depth, ...), J = e^{path[0]}, K = path[1] J: no overflow at any depth."""
+    m11, m12, m21, m22 = step
+    ratio, base, gain = path[1, 0], 1 + m11, 1 + m22
+    for b in range(len(m11)):
+        path[1, b + 1] = ratio = (m21[b] + gain[b] * ratio) / (base[b] + m12[b] * ratio)
+    path[0, 1:] = np.cumsum(np.log1p(m11 + m12 * path[1, :-1]), axis=0)

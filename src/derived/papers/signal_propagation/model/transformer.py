@@ -197,8 +197,8 @@ class RandomTransformer:
         x = self.attend(x, b)
         return x + feed_forward(self.normalise(x), self.weights[b])
 
-    def states(self, x: Float[Tensor, "R *batch n d"], start: int = 0) -> list[Tensor]:
-        """[h^start, ..., h^depth] from h^start = x; the list that the estimators of ``jacobian`` take.
+    def states(self, x: Float[Tensor, "R *batch n d"]) -> list[Tensor]:
+        """[h^0, ..., h^depth] from h^0 = x; the list that the estimators of ``jacobian`` take.
 
         Raises ValueError unless x is (R, *batch, n, d) with this model's R, d and dtype.
         """
@@ -207,10 +207,8 @@ class RandomTransformer:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; give (R, *batch, n, d) with R = {self.num_networks}, d = {self.width}"
             )
-        if not 0 <= start <= self.depth:
-            raise ValueError(f"start = {start}; give a block between 0 and depth = {self.depth}")
         states = [x]
-        for b in range(start, self.depth):
+        for b in range(self.depth):
             states.append(self.block(states[-1], b))
         return states
 

@@ -369,11 +369,10 @@ def _row_step(scores: Tensor, a: Tensor, g: Tensor) -> Tensor:
 
 
 def _relaxed(old: Tensor, new: Tensor, weights: Tensor, omega: float) -> Tensor:
-    """(1 - omega) old + omega new; -inf where the weight is 0, whose sums are empty."""
-    return torch.where(weights > 0, new if omega == 1 else torch.lerp(old, new, omega), -INF)
+    """(1 - omega) old + omega new; -inf where the weight is 0, as ``new`` is: log sums are finite after ``problem``."""
+    return new if omega == 1 else torch.where(weights > 0, torch.lerp(old, new, omega), -INF)
 
 
 def _missed(sums: Tensor, potential: Tensor, weights: Tensor) -> Tensor:
-    """sum |marginal - weights| of the plan whose log sums before the potential are ``sums``."""
-    marginal = torch.where(weights > 0, (sums + potential).exp(), 0.0)
-    return (marginal - weights).abs().sum(dim=-1)
+    """sum |marginal - weights| of the plan whose log sums before the potential (-inf where the weight is 0) are ``sums``."""
+    return ((sums + potential).exp() - weights).abs().sum(dim=-1)

@@ -26,8 +26,8 @@ def normal_form(labels: Labels) -> np.ndarray:
     labels = np.asarray(labels)
     if labels.ndim != 1 or not labels.size or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(f"labels {labels!r}; give one whole number for each world")
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    cells: dict[int, int] = {}
+    return np.array([cells.setdefault(each, len(cells)) for each in labels.tolist()])
 
 
 def bell_number(n: int) -> int:
@@ -75,8 +75,7 @@ def is_refinement(fine: Labels, coarse: Labels) -> bool:
     fine, coarse = normal_form(fine), normal_form(coarse)
     if fine.size != coarse.size:
         raise ValueError(f"partitions of {fine.size} and of {coarse.size} worlds; give two of the same set")
-    pairs = np.unique(np.stack([fine, coarse]), axis=1).shape[1]
-    return bool(pairs == fine.max() + 1)
+    return bool(len({*zip(fine.tolist(), coarse.tolist(), strict=True)}) == fine.max() + 1)
 
 
 def cells(labels: Labels) -> list[np.ndarray]:
