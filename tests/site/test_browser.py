@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from weigh import Scale, weigh
+from weigh import Scale
 
 pytestmark = pytest.mark.browser
 
@@ -36,10 +36,8 @@ RUN_AXE = """([contrast, mended]) => axe.run(document, { preload: false, resultT
   }).then(({ violations }) =>
   violations.flatMap(({ id, impact, nodes }) => nodes.map(({ html }) => [id, impact, html.slice(0, 160)]))
     .filter(([id, , html]) => id !== "scrollable-region-focusable" || !html.startsWith("<mjx-container")))"""
-# Of a chapter and the ledger: megabytes before compression, without Plotly's script and MathJax; elements; seconds of
-# the main thread.
-LIMITS = (0.9, 8_000, 0.7)
-ROOM = 3.0  # how many times as slow a machine may be, or as busy with other tests; weigh.py measures on a quiet one
+# Of a chapter and the ledger: megabytes before compression, without Plotly's script and MathJax; elements.
+LIMITS = (0.9, 8_000)
 PATIENCE = 120_000  # milliseconds that a page may take on a machine that does other things too; its weight has a test
 EMPTY = "empty-table-header"  # a head that is a formula has no letters to axe, which shows it by its first tag alone
 MENDED = [EMPTY, "aria-required-children", "label-content-name-mismatch"]
@@ -138,7 +136,7 @@ def test_a_page_opens_well(browser, site, axe, page_name):
     with blank(browser, widths[0]) as page:
         scale = Scale(page)
         page.goto(f"{site.as_uri()}/{page_name}", wait_until="load")
-        wrong = too_heavy(browser, site, page_name, scale)
+        wrong = too_heavy(page_name, scale)
         for width in widths:
             resize(page, width)
             for theme in THEMES:
@@ -163,15 +161,12 @@ def resize(page, width: int) -> None:
         page.evaluate(TWO_FRAMES)
 
 
-def too_heavy(browser, site, name: str, scale: Scale) -> list[str]:
-    """What a chapter or the ledger weighs and costs too much; one that took too long is visited once more, since
-    another process can only add."""
+def too_heavy(name: str, scale: Scale) -> list[str]:
+    """What a chapter or the ledger weighs too much; weigh.py also measures seconds, which differ between machines."""
     if not name.startswith(("notebooks/", "book/ledger")):
         return []
-    units, found, allowed = ("MB", "elements", "s"), scale.read(), (*LIMITS[:2], LIMITS[2] * ROOM)
-    if found[2] > allowed[2]:
-        found = weigh(browser, site / name)
-    return [f"{has:.2f} {unit}" for has, most, unit in zip(found, allowed, units, strict=True) if has > most]
+    found = zip(scale.read()[:2], LIMITS, ("MB", "elements"), strict=True)
+    return [f"{has:.2f} {unit}" for has, most, unit in found if has > most]
 
 
 def off_colour(page, theme: str) -> list[str]:

@@ -182,7 +182,7 @@ def price(rows: pd.DataFrame) -> Figure:
     beside(ax, 0.13, 0.36, "no rule gets here", INK, (0, 0), ha="center")
     beside(ax, 0.03, -0.04, "Cactus, lenience,\ninterpolation", GREEN, (0, 0))
     beside(ax, 0.39, 0.04, "typical acceptance", RED, (0, 0), ha="center")
-    panel_label(ax, "Keep a percent more, and move at least a percent away")
+    panel_label(ax, "Keep a point more, and move at least a point away")
     figure.set_label(
         "Acceptance gained against total variation spent, a point for each random pair and rule. Cactus, lenience and "
         f"interpolation lie on the diagonal, typical acceptance below. Means: {'; '.join(words)}."

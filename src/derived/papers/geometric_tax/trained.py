@@ -384,7 +384,7 @@ def jumps(rows: pd.DataFrame) -> Figure:
         ylim=(len(NAMES) - 0.5, -0.5),
         xlabel="how far one wrong token moves the states (smaller is calmer)",
     )
-    panel_label(ax, "Hard labels leave states about as jumpy as no training at all")
+    panel_label(ax, "Hard labels in fine bins leave states about as jumpy as no training")
     systems = ", ".join(SYSTEM_NAMES.values())
     figure.set_label(f"How far one wrong token moves the states, J/T, in the mean ({systems}): {'; '.join(words)}.")
     return figure

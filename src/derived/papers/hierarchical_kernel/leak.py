@@ -145,7 +145,7 @@ def leak(rows: pd.DataFrame) -> Figure:
     below = float(rows.loc[rows["kind"] == "hkt-block", "loss"].mean())
     ax.axhline(chance, **THEORY)
     panel_label(ax, "Summaries that look ahead predict pure noise")
-    beside(ax, -0.45, chance, "chance: nobody can do better", INK, (0, 13))
+    beside(ax, -0.45, chance, "chance: best without the answer", INK, (0, 13))
     ax.annotate("", (2.4, below), (2.4, chance), arrowprops={"arrowstyle": "<->", "color": RED, "linewidth": 1.4})
     beside(ax, 2.4, (below + chance) / 2, f"{chance - below:.2f} nats", RED, (5, 0))
     ax.set(xticks=range(len(kinds)), xticklabels=kinds.values(), ylabel="test loss [nats]", xlim=(-0.5, 2.95))

@@ -72,7 +72,7 @@ def three_matrices(tables: dict[str, Tensor]) -> Figure:
         words.append(f"{name.replace('$', '')}: {min(sums):.2f} to {max(sums):.2f}")
     axes[0, 0].set(ylabel="token looking")
     axes[1, 0].set(ylabel="receives")
-    title = "Softmax lets some tokens attract attention, Sinkhorn lets none"
+    title = "Softmax gives some tokens more attention, Sinkhorn gives all the same"
     figure.suptitle(title, x=0.02, ha="left", size=10)
     figure.set_label(f"Matrices from the same scores, and the means of their columns: {'; '.join(words)}.")
     return figure
