@@ -191,9 +191,9 @@ def letters(part: str) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Novels(CatchUp):
-    """IPT-20: as in ``CatchUp``, on novels, letter by letter, in texts of 4,096; window attention besides. For a card: at
-    tier ci documents stand in, so that nothing need be fetched. A condition is an arm at a rate, so that a run that
-    stops loses minutes. Rows as there, in nats a letter; floor is that of documents alone.
+    """IPT-20: as in ``CatchUp``, on novels, letter by letter, in texts of 4,096; window attention besides. For a card:
+    the small size takes documents instead, so that nothing need be fetched. A condition is an arm at a rate, so that a
+    run that stops loses minutes. Rows as there, in nats a letter; floor is that of documents alone.
     """
 
     networks: int = 8
