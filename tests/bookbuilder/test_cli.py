@@ -103,12 +103,12 @@ import signal, subprocess, sys, time
 from bookbuilder import cli
 signal.signal(signal.SIGTERM, cli.interrupt)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-print(child.pid, flush=True)
-while True:
-    try:
-        time.sleep(600)
-    except KeyboardInterrupt:
-        print("swallowed", flush=True)
+try:
+    print(child.pid, flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("swallowed", flush=True)
+time.sleep(600)
 """
 
 

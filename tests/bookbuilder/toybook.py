@@ -177,7 +177,8 @@ def write_toc(root: Path, *slugs: str) -> None:
 
 def make_house(root: Path) -> Path:
     """A checkout with the package's source, the lock and registered claims; its chapter toy is still to be written."""
-    shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    others = {path.name for path in (ROOT / "src/derived/papers").iterdir()} - {"__init__.py", "ols_attention"}
+    shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns(*others - {"__pycache__"}))
     shutil.copytree(ROOT / "template", root / "template")
     for name in ("requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)

@@ -13,14 +13,8 @@ from bookbuilder import yaml_io
 
 FILE = "results/changes.yml"
 Words = Annotated[str, StringConstraints(min_length=1)]
+# late: written after rows or a pilot had been seen
 Kind = Literal["criterion", "range", "measure", "unit", "late"]
-IN_WORDS: dict[Kind, str] = {
-    "criterion": "what must hold",
-    "range": "the limits",
-    "measure": "how the number is made",
-    "unit": "what counts as one, or what the value is given in",
-    "late": "written after rows or a pilot had been seen",
-}
 
 
 class Change(yaml_io.Shape):

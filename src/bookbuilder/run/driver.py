@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import platform
+import select
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,9 @@ BUILDER = (
     "notebook/notebook_claims.py",
     "notebook/statements.py",
 )  # findings pass these
+# A lane imports these once for all its chapters, which takes five seconds; the second is what an optimiser imports.
+# Not where there is a card, since a process that has touched one cannot fork.
+SHARED = ("torch", "torch._dynamo", "pandas", "scipy.optimize", "scipy.stats", "matplotlib.pyplot")
 REPORT_EVERY = 60  # seconds between two progress lines of a chapter
 
 
@@ -187,7 +191,6 @@ def _device_name(kind: str) -> str:
 def _job(repo: Repo, slug: str, key: str, parameters: dict[str, Any]) -> dict[str, Any]:
     return {
         "slug": slug,
-        "driver": os.getpid(),
         "essay": repo.is_essay(slug),
         "key": key,
         "parameters": parameters,
@@ -202,14 +205,16 @@ def _job(repo: Repo, slug: str, key: str, parameters: dict[str, Any]) -> dict[st
 @dataclass
 class _Running:
     slug: str
-    process: subprocess.Popen
+    lane: subprocess.Popen  # the process that runs it
     partial: Path
     started: float
     limit: float
+    code: int | None = None  # its exit code
     reported: float = 0.0  # seconds from the start to its last progress line
 
     def finished(self) -> bool:
-        if self.process.poll() is not None:
+        if select.select([self.lane.stdout], [], [], 0)[0]:
+            self.code = int(self.lane.stdout.readline() or self.lane.wait())
             return True
         if time.monotonic() - self.started < self.limit:
             return False
@@ -217,15 +222,15 @@ class _Running:
         return True
 
     def kill(self) -> None:
-        """Stop the worker and its kernel."""
+        """Stop the lane, the chapter and its kernel."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            end_children(self.process.pid)
-        self.process.kill()
-        self.process.wait()
+            end_children(self.lane.pid)
+        self.lane.kill()
+        self.lane.wait()
 
     def error(self) -> str | None:
         """One line if the chapter failed, None if it ran."""
-        if self.process.returncode == 0:
+        if self.code == 0:
             return None
         if time.monotonic() - self.started >= self.limit:
             return f"stopped at its limit of {self.limit:.0f} s, in {running_cell(self.partial)}"
@@ -233,7 +238,7 @@ class _Running:
         if error.exists():
             return error.read_text("utf-8")
         last = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no message"]
-        return f"its process ended with code {self.process.returncode}: {last[0][:200]}"
+        return f"its process ended with code {self.code}: {last[0][:200]}"
 
     def report(self) -> None:
         """Print a progress line of a chapter that takes long."""
@@ -243,27 +248,27 @@ class _Running:
             print(f"{self.slug}: {elapsed:.0f} s so far, in {running_cell(self.partial)}", flush=True)
 
 
-def _start(job: dict[str, Any], limit: float) -> _Running:
-    """Start a chapter in an empty folder, with all output of its processes in a file."""
-    partial = Path(job["partial"])
-    folder = partial.parent
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _lane(modules: Sequence[str]) -> subprocess.Popen:
+    """Start a process that imports ``modules`` and runs chapters one after another."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PERSONAL)}
     environment |= ONE_THREAD | {"PYTHONHASHSEED": "0", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     environment["PYTHONPATH"] = str(PACKAGE_ROOT.parent)  # the package that the builder is part of, and no other
     environment["PYTHONWARNINGS"] = "ignore:IProgress not found"  # from transformers
     environment["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # which a page would keep
-    environment |= {"IPYTHONDIR": str(folder / ".ipython"), "MATPLOTLIBRC": os.devnull}
-    with open(folder / "log", "w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bookbuilder.run.worker", json.dumps(job)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
-    return _Running(job["slug"], process, partial, time.monotonic(), limit)
+    environment |= {"MATPLOTLIBRC": os.devnull, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    command = [sys.executable, "-m", "bookbuilder.run.worker", *modules]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "errors": "replace"}
+    return subprocess.Popen(command, env=environment, **pipes)
+
+
+def _start(job: dict[str, Any], lane: subprocess.Popen, limit: float) -> _Running:
+    """Give a chapter, in an empty folder, to a lane."""
+    partial = Path(job["partial"])
+    shutil.rmtree(partial.parent, ignore_errors=True)
+    partial.parent.mkdir(parents=True)
+    (partial.parent / "log").touch()
+    print(json.dumps(job), file=lane.stdin, flush=True)
+    return _Running(job["slug"], lane, partial, time.monotonic(), limit)
 
 
 def _expected(repo: Repo, slug: str, tier: str, findings: dict[str, Any] | None) -> str:
@@ -300,13 +305,18 @@ def run_chapters(
         tier = parameters["tier"]
         print(f"{slug}: to run at tier {tier}{_expected(repo, slug, tier, findings)}", flush=True)
     running: list[_Running] = []
+    lanes: list[subprocess.Popen] = []
+    shared = SHARED if len(waiting) > jobs and device_kind(parameters["device"]) == "cpu" else ()
     if waiting:
         _note_run(repo, slugs, parameters, ended=False)
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(_start(waiting.pop(0), limit))
-            time.sleep(0.05)
+                busy = [chapter.lane for chapter in running]
+                idle = [lane for lane in lanes if lane not in busy and lane.poll() is None]
+                lanes += [] if idle else [_lane(shared)]
+                running.append(_start(waiting.pop(0), (idle or lanes)[-1], limit))
+            select.select([chapter.lane.stdout for chapter in running], [], [], 0.05)  # or until one has ended
             for chapter in running:
                 chapter.report()
             for chapter in [chapter for chapter in running if chapter.finished()]:
@@ -322,6 +332,8 @@ def run_chapters(
     finally:
         for chapter in running:
             chapter.kill()
+        for lane in lanes:
+            lane.communicate()  # closes its input, which ends it
     if not any(outcome.error for outcome in outcomes.values()):
         _note_run(repo, slugs, parameters, ended=True)
     return [outcomes[slug] for slug in slugs]

@@ -1,33 +1,42 @@
-"""Executes one chapter with papermill, in a separate process: ``python -m bookbuilder.run.worker JOB``.
+"""Executes chapters with papermill, one after another: ``python -m bookbuilder.run.worker MODULES`` reads jobs.
 
-JOB is the JSON of a job (see ``driver.py``). The executed notebook and the findings are written whole, the findings
-last; a chapter that does not run leaves one line in the file ``error`` beside its half executed notebook, and exit
-code 1.
+A line of the standard input is the JSON of a job (see ``driver.py``). Each chapter runs in a fork of this process, and
+on Linux its kernel in a fork of that, so what MODULES name is imported once; the exit code of a chapter is a line of
+the standard output. The executed notebook and the findings are written whole, the findings last; a chapter that does
+not run leaves one line in the file ``error`` beside its half executed notebook, and exit code 1.
 """
 
+import asyncio
 import contextlib
 import ctypes
 import datetime
 import hashlib
+import importlib
 import json
+import multiprocessing
+import os
 import platform
 import re
 import resource
+import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import papermill
+from ipykernel.kernelapp import IPKernelApp
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from bookbuilder.notebook import notebook_claims
-from bookbuilder.paths import cell_name, end_children, exit_with_parent, write_whole
+from bookbuilder.paths import cell_name, end_children, write_whole
 from bookbuilder.run.driver import running_cell
 from bookbuilder.run.guard import output_faults, private, proof_faults
 from derived.lab.findings import FINDINGS
@@ -36,8 +45,46 @@ PARAMETERS = ["tier", "seed", "device"]
 HEADING = re.compile(r"^#{1,3} (.+)$", re.M)
 
 
+class Fork(multiprocessing.get_context("fork").Process):
+    """A forked kernel, with the methods of ``subprocess.Popen`` that Jupyter calls."""
+
+    stdin = stdout = stderr = None
+    arguments: list[str]
+
+    def run(self) -> None:
+        os.setsid()
+        asyncio.set_event_loop(asyncio.new_event_loop())  # in place of the one that waits for this kernel
+        IPKernelApp.launch_instance([*self.arguments, f"--IPKernelApp.parent_handle={os.getppid()}"])
+
+    def poll(self) -> int | None:
+        return self.exitcode
+
+    def wait(self) -> int | None:
+        self.join()
+        return self.exitcode
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+class Forking(LocalProvisioner):
+    """Forks this process, which has imported torch and the tables, where Jupyter would start a Python."""
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+        self.process = Fork()
+        self.process.arguments = cmd[3:]  # after the Python, -m and its module
+        self.process.start()
+        self.pid = self.process.pid
+        return self.connection_info
+
+
 class OwnKernel(AsyncKernelManager):
     """Starts a kernel of the Python that runs the builder, whatever kernels Jupyter finds on this machine."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if sys.platform == "linux":  # elsewhere system libraries do not survive a fork
+            self.provisioner = Forking(kernel_spec=self.kernel_spec, parent=self)
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -177,18 +224,43 @@ def run(job: dict[str, Any]) -> None:
     write_whole(findings_file, json.dumps(findings, indent=1) + "\n")
 
 
-def main() -> None:
-    """Run the job given as JSON and report its outcome in the last line."""
-    job = json.loads(sys.argv[1])
-    exit_with_parent(job["driver"])
+def work(job: dict[str, Any]) -> None:
+    """Run a job with its output in a file, and end this process."""
+    folder, code = Path(job["partial"]).parent, 1
+    with open(os.devnull) as nothing, open(folder / "log", "w") as log:
+        for number, file in enumerate((nothing, log, log)):
+            os.dup2(file.fileno(), number)
+    os.environ["IPYTHONDIR"] = str(folder / ".ipython")
     _adopt()
     try:
         run(job)
+        code = 0
     except ChapterError as error:
-        write_whole(Path(job["partial"]).with_name("error"), str(error))
-        sys.exit(1)
+        write_whole(folder / "error", str(error))
+    except BaseException:
+        traceback.print_exc()
     finally:
         end_children()
+        os._exit(code)
+
+
+def main() -> None:
+    """Run each job of the standard input; end, with all children, when the driver ends."""
+    driver = os.getppid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver answers it
+    answers = open(os.dup(1), "w")  # noqa: SIM115
+    os.dup2(2, 1)  # what an import prints is no exit code
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    while job := sys.stdin.readline():
+        if not (child := os.fork()):
+            answers.close()
+            work(json.loads(job))
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            if os.getppid() != driver:
+                return end_children()
+            time.sleep(0.02)
+        print(os.waitstatus_to_exitcode(ended[1]), file=answers, flush=True)
 
 
 if __name__ == "__main__":

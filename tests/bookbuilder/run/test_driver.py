@@ -104,10 +104,10 @@ def test_a_chapter_that_fails_says_where_and_why_and_leaves_the_last_good_run(bu
 
 
 def test_a_chapter_that_never_ends_is_stopped_and_its_cell_named(repo):
-    toybook.write_chapter(repo, "toy", "x = 1", "while True:\n    pass")
+    toybook.write_chapter(repo, "toy", "import time", "time.sleep(600)")
     process = toybook.derived(repo, "run", "--limit", "6")
     assert process.returncode == 1
-    assert "toy: stopped at its limit of 6 s, in cell 4 (while True:)" in lines(process)[-1]
+    assert "toy: stopped at its limit of 6 s, in cell 4 (time.sleep(600))" in lines(process)[-1]
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(repo) in " ".join(p.info["cmdline"] or [])]
 
 
@@ -118,6 +118,17 @@ def test_one_failing_chapter_does_not_keep_the_others_from_running(repo):
     process = toybook.derived(repo, "run")
     assert process.returncode == 1
     assert toybook.findings(repo, "toy")["rows"][0]["verdict"] == "holds"
+
+
+def test_chapters_of_one_lane_share_what_is_imported_and_nothing_else(repo, monkeypatch):
+    monkeypatch.setattr(driver, "SHARED", ("this",))  # it prints on import
+    toybook.write_chapter(repo, "toy", "import this, os\nthis.mine = os.environ['MINE'] = ''", "os._exit(0)")
+    then = "import this, os, sys\nassert not hasattr(this, 'mine') and 'MINE' not in os.environ"
+    toybook.write_chapter(repo, "then", "import sys\nassert 'this' in sys.modules", then, "missing")
+    toybook.write_toc(repo, "toy", "then")
+    said = lines(toybook.derived(repo, "run", "--jobs", "1"))
+    assert said[0].startswith("derived: toy: cell 4 (os._exit(0)): the kernel died")
+    assert said[1].startswith("derived: then: cell 5 (missing) raised NameError")
 
 
 def test_a_wrong_parameters_cell_is_refused(repo):
@@ -325,11 +336,11 @@ def test_findings_of_another_shape_count_as_not_run(repo, damage):
 def test_a_build_started_in_the_background_can_be_interrupted(repo):
     toybook.write_chapter(repo, "toy", "import time", "time.sleep(600)")
     pipe, deaf = subprocess.PIPE, lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with toybook.start(repo, "run", stdout=pipe, stderr=pipe, preexec_fn=deaf) as driver:
+    with toybook.start(repo, "run", stdout=pipe, stderr=pipe, preexec_fn=deaf, start_new_session=True) as driver:
         assert "to run" in driver.stdout.readline()
-        driver.send_signal(signal.SIGINT)
+        os.killpg(driver.pid, signal.SIGINT)  # as a terminal does
         try:
-            assert "interrupted" in driver.communicate(timeout=120)[1]
+            assert driver.communicate(timeout=120)[1].startswith("derived: interrupted")
         finally:
             driver.kill()
 
@@ -356,9 +367,9 @@ def test_a_syntax_error_names_its_cell_or_its_file(repo):
 
 
 def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsys):
-    toybook.write_chapter(repo, "toy", "import time", "time.sleep(3)", toybook.report_cell())
+    toybook.write_chapter(repo, "toy", "import time", "time.sleep(1)", toybook.report_cell())
     toybook.write_record(repo, seconds=2160.4)
-    monkeypatch.setattr(driver, "REPORT_EVERY", 0.5)
+    monkeypatch.setattr(driver, "REPORT_EVERY", 0.05)
     for name, value in toybook.environment(repo).items():
         monkeypatch.setenv(name, value)
     outcomes = []
@@ -368,7 +379,7 @@ def test_a_long_run_says_what_to_expect_and_where_it_is(repo, monkeypatch, capsy
         (repo / "requirements.lock").write_text("another")
     said = capsys.readouterr().out
     assert "toy: to run at tier cpu, its records took 2160 s" in said
-    assert " s so far, in cell 4 (time.sleep(3))" in said
+    assert " s so far, in cell 4 (time.sleep(1))" in said
     assert f"toy: to run at tier cpu, {outcomes[0].findings['seconds']:.0f} s last time" in said
 
 
