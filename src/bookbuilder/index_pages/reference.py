@@ -46,7 +46,8 @@ def races(root: Path, chapters: Sequence[tuple[str, str]]) -> str:
     found = [(title, json.loads(file.read_text("utf-8"))) for title, file in files.items() if file.is_file()]
     lines = ["| chapter | what is computed | ours against | threads: times as fast |", "|---|---|---|---|"]
     for title, race in sorted(found, key=lambda each: min(row["ratio"] for row in each[1]["measured"])):
-        speed = "; ".join("{threads}: {ratio} [{ratio_low}, {ratio_high}]".format(**row) for row in race["measured"])
+        each = "{threads}: {ratio:.2f} [{ratio_low:.2f}, {ratio_high:.2f}]"
+        speed = "; ".join(each.format(**row) for row in race["measured"])
         lines.append(f"| {title} | {race['name']}, {race['dtype']} | {race['peer']}. {race['note']} | {speed} |")
     return "\n".join(lines)
 

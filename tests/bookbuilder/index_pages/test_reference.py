@@ -36,5 +36,5 @@ def test_the_race_that_is_lost_by_most_comes_first(tmp_path):
         facts = {"name": "a sum", "peer": "numpy", "note": "It checks.", "dtype": "float32", "measured": rows}
         (tmp_path / "results" / slug / "bench.json").write_text(json.dumps(facts))
     *_, first, last = reference.races(tmp_path, [("won", "Won"), ("lost", "Lost"), ("never", "Never")]).splitlines()
-    assert first == "| Lost | a sum, float32 | numpy. It checks. | 1: 0.5 [0.4, 4.0]; 2: 0.5 [0.4, 4.0] |"
+    assert first == "| Lost | a sum, float32 | numpy. It checks. | 1: 0.50 [0.40, 4.00]; 2: 0.50 [0.40, 4.00] |"
     assert last.startswith("| Won |")

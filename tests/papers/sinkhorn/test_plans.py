@@ -11,6 +11,7 @@ from torch import Tensor
 
 from derived.lab.rng import stream
 from derived.papers.sinkhorn.data.points import random_weights
+from derived.papers.sinkhorn.model import plan
 from derived.papers.sinkhorn.model.attention import attention_weights, sinkhorn_attention
 from derived.papers.sinkhorn.model.couplings import largest_mass
 from derived.papers.sinkhorn.model.plan import (
@@ -74,6 +75,18 @@ def test_three_ways_to_one_plan():
         assert near(plan, torch.stack([newton_plan(*each) for each in zip(table, a, b, strict=True)]))
 
 
+@pytest.mark.parametrize(("scale", "omega"), [(1.0, 1.0), (50.0, 1.0), (2000.0, 1.0), (2000.0, 1.9)])
+def test_products_with_a_kernel_are_the_log_sums(scale, omega, monkeypatch):
+    """The kernel once, moved, and given up, with tokens of weight zero; potentials of size ``scale``."""
+    scores, a, b = problems(3, 12, 9, name="kernel")
+    a, b = (each.masked_fill(torch.arange(each.shape[-1]) == 4, 0.0) for each in (a, b))
+    given = problem(scale * scores, a / a.sum(dim=-1, keepdim=True), b / b.sum(dim=-1, keepdim=True))
+    exact = [*islice(iterates(*given, omega), 40)]
+    monkeypatch.setattr(plan._Kernel, "LARGE", 1)
+    for one, other in zip(exact, islice(iterates(*given, omega), 40), strict=True):
+        assert all(torch.allclose(x, y, rtol=0, atol=scale * GAP) for x, y in zip(one, other, strict=True))
+
+
 def test_a_token_of_weight_zero_is_as_good_as_absent():
     scores, a, b = problems(5, 4)
     a, b = a.clone(), b.clone()
@@ -83,6 +96,7 @@ def test_a_token_of_weight_zero_is_as_good_as_absent():
     alone = sinkhorn(scores[kept][:, 1:], a[kept], b[1:], **EXACT).plan
     found = sinkhorn(scores, a, b, **EXACT)
     assert near(found.plan[kept][:, 1:], alone)
+    assert near(found.plan, sinkhorn(scores, a, b, omega=1.3, **EXACT).plan)
     assert not found.plan[2].any()
     assert not found.plan[:, 0].any()
     softmax = half_steps(scores, 1, a, b).exp()

@@ -49,16 +49,14 @@ def check_laws(name: str, rows: Tensor, where: str = "") -> None:
         given = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
         raise ValueError(f"{name} is {given}; give a floating-point tensor (..., V) with at least one row")
     sums = rows.sum(dim=-1, dtype=torch.promote_types(rows.dtype, torch.float32))
-    far = ~((sums - 1).abs() <= sum_tolerance(rows.dtype, rows.shape[-1]))  # NaN counts as far
-    if bool(far.any()):
-        first = far.nonzero()[0].tolist()
+    apart, least = (sums - 1).abs(), rows.amin().item()
+    if not apart.max().item() <= (tolerance := sum_tolerance(rows.dtype, rows.shape[-1])):  # NaN counts as far
+        first = (~(apart <= tolerance)).nonzero()[0].tolist()
         total = sums[tuple(first)].item()
         hint = "a zero row has no law to draw from" if total == 0 else "give probabilities, as softmax returns them"
         raise ValueError(f"{name}{where}: row {first} sums to {total:.9g}, not to 1; {hint}")
-    if bool((rows.amin(dim=-1) < 0).any()):
-        raise ValueError(
-            f"{name}{where}: there is a negative probability, {rows.min().item():.3g}; clip and rescale it"
-        )
+    if least < 0:
+        raise ValueError(f"{name}{where}: there is a negative probability, {least:.3g}; clip and rescale it")
 
 
 def check_same_vocabulary(name: str, num_tokens: int, other_name: str, other_num_tokens: int) -> None:

@@ -54,7 +54,8 @@ class Rule(ABC):
 
     def recovery(self, p: Tensor, q: Tensor, scale: Tensor) -> Tensor:
         """Weights (..., V), not normalised, of the token that replaces a rejected draft; ``scale`` (...)."""
-        return torch.addcmul(-p, q, scale.to(q.dtype).unsqueeze(-1)).clamp_(min=0.0)
+        # (p - s q) and then its negative in place: the row of a large vocabulary is allocated once.
+        return torch.addcmul(p, q, -scale.to(q.dtype).unsqueeze(-1)).neg_().clamp_(min=0.0)
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,8 @@ def accept_reject(
     for batch in _few(draft_ids, V):
         own, verifier = _row(p, batch, cut[batch, 0], "draft"), _row(q, batch, n_accepted[batch], "target")
         weights, all_kept = rule.recovery(own, verifier, scale[batch]), n_accepted[batch] == m
-        weights[all_kept] = verifier[all_kept]
+        if bool(all_kept.any()):
+            weights[all_kept] = verifier[all_kept]
         token.append(draw(weights, u[batch, m]))
     token = torch.cat(token)
     # Where rounding leaves no recovery weight the draft itself is emitted.
@@ -147,8 +148,8 @@ def _check_read(p_n: Tensor, q_n: Tensor, n_accepted: Tensor, q: Tensor) -> None
 
 
 def _row(rows: Tensor, batch: Tensor, place: Tensor, name: str) -> Tensor:
-    """One distribution per sequence, (B, V), checked and in at least float32."""
-    chosen = rows[batch, place]
+    """One distribution per sequence, (B, V), checked and in at least float32; of one sequence a view."""
+    chosen = rows[batch, place] if len(batch) > 1 else rows[batch[0], place[0]].unsqueeze(0)
     check_laws(name, chosen, f" (rows where sequences {int(batch[0])} to {int(batch[-1])} are cut)")
     return _readable(chosen)
 
