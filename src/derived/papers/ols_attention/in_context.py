@@ -136,8 +136,11 @@ class RandomTasks(Experiment):
         generator = stream(seed, "random tasks", condition["spectrum"])
         tasks = random_tasks(Lambda, self.N, batch=(self.replicates, self.num_tasks), generator=generator)
         best = theory.optimal_linear_attention(Lambda, self.N)
-        fitted = regress_linear_attention(tasks)
-        predicted = torch.einsum("...i,ij,...j->...", tasks.x_query, best.Gamma, context_moment(tasks))
+        each = [Tasks(*part) for part in zip(*tasks, strict=True)]  # one set after the other, to save memory
+        fitted = torch.stack([regress_linear_attention(part) for part in each])
+        predicted = torch.einsum(
+            "...i,ij,...j->...", tasks.x_query, best.Gamma, torch.stack([*map(context_moment, each)])
+        )
         return rows(
             {"replicate": range(self.replicates)},
             {
