@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2] / "src"
-FILES = [path for floor in ("book", "lab", "papers") for path in sorted((ROOT / "derived" / floor).rglob("*.py"))]
-TEMPLATES = ("homework.py",)  # its examples are those of what it writes
-WITH_EXAMPLES = [path for path in FILES if ">>> " in path.read_text("utf-8") and path.name not in TEMPLATES]
+WITH_EXAMPLES = [path for path in sorted(ROOT.rglob("*.py")) if ">>> " in path.read_text("utf-8")]
 
 
 def name_of(path: Path) -> str:

@@ -100,6 +100,10 @@ def test_as_jumpy_as_before_training_is_the_nearest_of_six_ratios():
     assert trained.as_jumpy(one.assign(J=low)).high < 0.1
 
 
+def test_the_figure_names_each_jump_with_its_own_kind(tells):
+    tells(trained.jumps(invented(untrained=8.0, ce=6.0, coarser=4.0, blurred=2.0, scalar=1.0)), "hard labels 6.0 (")
+
+
 def test_more_than_half_of_a_difference_of_logarithms():
     takes = trained.more_than_half("blurred")
     assert takes(invented(ce=8.0, blurred=2.0, scalar=1.0)).value == pytest.approx(np.log(4) - np.log(8) / 2, abs=0.01)

@@ -33,6 +33,9 @@ def test_mean_cosine(factors):
         pair = torch.randn(60_000, d, d, generator=g, dtype=torch.float64) @ pair
     cosine = torch.nn.functional.cosine_similarity(pair[..., 0], pair[..., 1], dim=-1)
     assert abs(cosine.mean() - exact) < 5 * cosine.std() / math.sqrt(len(cosine))
+    both = torch.full((60_000,), r, dtype=torch.float64)
+    drawn = image_cosine(both, d, factors, generator=stream(28, "law", factors))
+    assert abs(drawn.mean() - exact) < 5 * drawn.std() / math.sqrt(len(drawn))
     assert abs(cosine.mean() - float(mean_cosine(r, d, factors + 1))) > 5 * cosine.std() / math.sqrt(len(cosine))
     for width in (d, 40, 400):  # F(1/2, 1/2; c; x) is a series of our own from c = 20 on
         assert mean_cosine([-1.0, 0.0, 1.0], width, factors) == pytest.approx([-1, 0, 1], abs=1e-5)

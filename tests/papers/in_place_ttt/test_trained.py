@@ -196,6 +196,8 @@ def test_novels_are_cut_into_three_parts_and_pieces_follow_them(monkeypatch):
     assert len(read["train"]) == sum(map(len, novels.values())) - len(read["valid"]) - len(read["test"])
     small = dataclasses.replace(Novels.at("ci"), generated=False, vocabulary=128)
     rows = run_condition(small, {"arm": "ttt", "steps": 2, "rate": 1e-3}, 0, "cpu")
+    whole = rows[rows["context"] == small.length - small.final]  # then the loss is that of what judges
+    assert np.array_equal(whole["loss"], whole["test"])
     assert np.isfinite(rows["test"]).all()
     assert not np.isclose(rows["test"], rows["off"]).all()
     pieces = small.texts(3, stream(0, "pieces"), "cpu", "test")

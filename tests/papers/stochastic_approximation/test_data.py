@@ -93,6 +93,7 @@ def test_the_covariance_of_a_renewal_stream_by_counting_switches(beta):
 def test_a_renewal_stream_is_stationary_and_has_its_covariance(beta):
     y = HeavyTailedRenewal(beta).draw(300, 4000, stream(0, "renewal")).y
     assert set(y.unique().tolist()) == {0.0, 1.0}
+    assert abs(y[0].mean() - 0.5) <= 4 * 0.5 / 4000**0.5
     gamma = renewal_autocovariance(beta, 300)
     for start in (0, 290):  # replicas are independent: errors are those of 4000 coins
         for k in (1, 2, 5):

@@ -252,6 +252,7 @@ def motionless(rows: pd.DataFrame) -> Estimate:
 HOT = "kind == 'chain' and d == 256 and h < 0.03 and layer > 0"
 SAME_CLOCK = error_ratio((0.8, 4), (0.4, 1))  # four heads, or half the step: both have one h
 
+STACKS = {"unit": "mean overlap", "judged_at": RECORDED, "control": motionless, "scale": {"cpu": "ours"}}
 CLAIMS = (
     on_page(
         "HT-2.a",
@@ -313,12 +314,9 @@ CLAIMS = (
         block_gap("u - law"),
         "mean overlap less the law of the odds, at the scale, number of heads and depth where it is farthest off",
         within(0, 0.06),
-        unit="mean overlap",
-        judged_at=RECORDED,
-        control=motionless,
         comparison=("the small-step clock, scales from 1/2 on", block_gap("u - clock", "0.2 < h <= 1")),
         horizon="141 blocks, eight heads",
-        scale={"cpu": "ours"},
+        **STACKS,
     ),
     statistic(
         "HT-25.c",
@@ -327,11 +325,8 @@ CLAIMS = (
         block_gap("u - law"),
         "mean overlap less the law of the odds, at the number of heads and depth where it is farthest off",
         within(0, 0.06),
-        unit="mean overlap",
-        judged_at=RECORDED,
-        control=motionless,
         horizon="48 blocks, twelve heads",
-        scale={"cpu": "ours"},
+        **STACKS,
     ),
 )
 
