@@ -87,7 +87,7 @@ lab: $(STAMP)  ## open the sources in JupyterLab, their theorems and references 
 	@test -x $(BIN)/jupyter-lab || $(PIP) install --quiet --no-build-isolation -c requirements.lock -e ".[lab]"
 	@$(BIN)/jupyter lab notebooks
 
-teach: site  ## make class.zip (no solutions) and tutors.zip from the built site (needs Chromium)
+teach: site $(TESTS)  ## make class.zip (no solutions) and tutors.zip from the built site (needs Chromium)
 	@$(BIN)/derived teach
 
 pdf: site $(TESTS)  ## print the book and each chapter, solutions at its end, into _build/pdf (needs Chromium)

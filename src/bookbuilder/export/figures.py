@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from bs4 import BeautifulSoup
 
-from bookbuilder.export.pdf import chromium
-
 LICENCE = "CC BY 4.0, https://creativecommons.org/licenses/by/4.0/"
 _DAY = re.compile(r"(--c\d+):(#[0-9a-f]{6});")
 
@@ -57,6 +55,8 @@ def found(path: Path, page: BeautifulSoup) -> Iterator[Named]:
 
 def printed(drawings: Sequence[str]) -> Iterator[dict[str, bytes]]:
     """Print drawings, each at its own size, by the endings of the files."""
+    from bookbuilder.export.pdf import chromium  # needs playwright, which a reader who builds the site lacks
+
     with chromium() as browser:
         tab = browser.new_page(device_scale_factor=2)
         for svg in drawings:
