@@ -195,17 +195,19 @@ def train_scalar(
     residual = (y - slope.unsqueeze(-1) * x).square().mean(dim=-1)
     batch = torch.broadcast_shapes(square.shape, l0.shape, () if P0 is None else P0.shape)
     l, P = (each.expand(batch).clone() for each in (l0.detach(), square.sqrt() * slope if P0 is None else P0.detach()))
-    descent, course = _descent([l, P] if read_out == "trained" else [l], optimizer, lr, epochs), []
-    for _ in range(epochs + 1):
-        gain, read = l**3 * square, l * square * slope if read_out == "recomputed" else P.clone()
+    descent = _descent([l, P] if read_out == "trained" else [l], optimizer, lr, epochs)
+    course = ScalarTraining(*(x.new_empty(epochs + 1, *batch) for _ in range(3)))
+    for epoch in range(epochs + 1):
+        gain, read = l**3 * square, l * square * slope if read_out == "recomputed" else P
         error = gain * read - slope
-        course.append((l.clone(), read, square * error**2 + residual))
+        for column, now in zip(course, (l, read, square * error**2 + residual), strict=True):
+            column[epoch] = now
         pull = square * (2 * error)  # the slope of the loss in gain * read
         l.grad, P.grad = pull * read * square * (3 * l**2), pull * gain
         if read_out == "recomputed":
             l.grad += P.grad * slope * square
         descent.step()
-    return ScalarTraining(*(torch.stack(column) for column in zip(*course, strict=True)))
+    return course
 
 
 # Experiments ----------------------------------------------------------------------------------------------------------

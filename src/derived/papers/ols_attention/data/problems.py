@@ -102,8 +102,7 @@ def random_tasks(
     root = torch.linalg.cholesky(Lambda)
     shapes = (*batch, N + 1, len(Lambda)), (*batch, len(Lambda), 1)
     points, w = (torch.randn(shape, generator=generator, dtype=Lambda.dtype).to(Lambda.device) for shape in shapes)
-    for part in points.flatten(0, -2).split(2**20):  # in place: a chapter draws 300 MB
-        part.copy_(part @ root.mT)
+    points = points @ root.mT
     labels = (points @ w).squeeze(-1)
     y = labels[..., :N] + noise * torch.randn(*batch, N, generator=generator, dtype=Lambda.dtype).to(Lambda.device)
     return Tasks(points[..., :N, :], y, points[..., N, :], labels[..., N])
