@@ -31,8 +31,9 @@ def repo(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """Give a client five minutes for its scheduler, on a machine that has other work."""
+def client(repo, monkeypatch):
+    """This process records the toy; it gives its scheduler five minutes, on a machine that has other work."""
+    monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
     monkeypatch.setattr(workers, "PATIENCE", 300)
     with dask.config.set({"distributed.comm.timeouts.connect": "300s"}):
         yield
@@ -106,7 +107,7 @@ def told(repo: Path, word: str) -> Path:
 def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_nothing(repo, address, local):
     ran(repo)
     die = told(repo, "die")
-    done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", address)
+    done = toybook.derived(repo, "record", "toy", "--uncommitted", "--scheduler", address)
     assert done.returncode == 0, done.stderr
     assert not die.exists()
     assert record(repo) == local
@@ -115,7 +116,7 @@ def test_a_cluster_gives_the_rows_of_the_local_pool_and_a_killed_worker_loses_no
 
 def test_a_condition_that_fails_is_a_failed_row_and_the_rest_goes_on(repo, address):
     wrong = told(repo, "raise")
-    done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", address)
+    done = toybook.derived(repo, "record", "toy", "--uncommitted", "--scheduler", address)
     wrong.unlink()
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
@@ -130,18 +131,24 @@ def test_a_condition_that_fails_is_a_failed_row_and_the_rest_goes_on(repo, addre
     assert 'raise ArithmeticError("the last one")' in trace
 
 
+def kill_after_a_condition(scheduler: subprocess.Popen, drafts: Path) -> None:
+    while not [*drafts.rglob("[0-9]*.parquet")] and scheduler.poll() is None:
+        time.sleep(0.05)
+    scheduler.kill()
+
+
 def test_a_killed_scheduler_is_one_clear_line_and_the_run_continues_elsewhere(repo, local, monkeypatch):
     slow, drafts = told(repo, "slow"), repo / "_build/record"
     shutil.rmtree(drafts, ignore_errors=True)
     with cluster(repo, 1) as (found, scheduler):
-        running = toybook.start(repo, "record", "toy", "--uncommitted", "--scheduler", found, stderr=subprocess.PIPE)
-        while not (kept := [*drafts.rglob("[0-9]*.parquet")]) and running.poll() is None:
-            time.sleep(0.05)
-        scheduler.kill()
-        _, complained = running.communicate(timeout=300)
+        killer = threading.Thread(target=kill_after_a_condition, args=(scheduler, drafts))
+        killer.start()
+        done = toybook.derived(repo, "record", "toy", "--uncommitted", "--scheduler", found)
+    killer.join()
+    kept = [*drafts.rglob("[0-9]*.parquet")]
     slow.unlink()
-    assert running.returncode == 1
-    lines = [line for line in complained.splitlines() if line and not line.startswith("Draws:")]
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if line and not line.startswith("Draws:")]
     assert lines == [
         f"derived: the scheduler at {found} is gone; finished conditions are kept, the same command continues"
     ]
@@ -181,7 +188,7 @@ def test_workers_with_a_card_do_one_condition_a_card_and_the_others_none(repo, l
     with cluster(repo, 1, card=("--nthreads", "3", "--resources", "GPU=1")) as (found, _):
         with Client(found) as client:
             client.wait_for_workers(2)
-        done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", found)
+        done = toybook.derived(repo, "record", "toy", "--uncommitted", "--scheduler", found)
     card.unlink()
     assert done.returncode == 0, done.stderr
     assert record(repo) == local
@@ -208,7 +215,7 @@ def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(repo, 
         worker = foreign(doctored, address)
         try:
             client.wait_for_workers(1 + len(client.scheduler_info(n_workers=-1)["workers"]))
-            done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", address)
+            done = toybook.derived(repo, "record", "toy", "--uncommitted", "--scheduler", address)
         finally:
             worker.kill()
             worker.communicate()
@@ -219,8 +226,7 @@ def test_a_worker_with_other_code_is_refused_by_name_and_nothing_is_saved(repo, 
     assert not (repo / "results/toy/Draws/cpu").exists()
 
 
-def test_a_worker_that_holds_older_code_in_memory_is_refused(repo, address, monkeypatch):
-    monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
+def test_a_worker_that_holds_older_code_in_memory_is_refused(repo, address):
     draws = repo / "src/derived/papers/toy/draws.py"
     text = draws.read_text()
     for _ in range(2):  # as it is, a worker may be used again
@@ -237,14 +243,12 @@ def test_a_worker_that_holds_older_code_in_memory_is_refused(repo, address, monk
 
 def test_a_worker_with_other_versions_is_refused(repo, address, monkeypatch):
     monkeypatch.setattr(workers, "versions", lambda: dict.fromkeys(workers.MATTER, "1.0"))
-    monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
     words = r"the worker tcp://127.0.0.1:\d+ has python 3.*, and here is 1.0"
     with pytest.raises(workers.UserError, match=words), workers.workers(0, address):
         raise AssertionError("it was let in")
 
 
-def test_a_worker_that_joins_later_with_other_code_ends(repo, doctored, address, monkeypatch):
-    monkeypatch.setattr(workers, "PACKAGE_ROOT", repo / "src/derived")
+def test_a_worker_that_joins_later_with_other_code_ends(repo, doctored, address):
     with Client(address) as client:
         there = len(client.scheduler_info(n_workers=-1)["workers"])
         with workers.workers(0, address) as executor:
@@ -263,7 +267,7 @@ def test_a_worker_that_joins_later_with_other_code_ends(repo, doctored, address,
 
 
 def test_no_scheduler_is_one_clear_line(repo):
-    done = toybook.process(repo, "record", "toy", "--uncommitted", "--scheduler", "here")
+    done = toybook.derived(repo, "record", "toy", "--uncommitted", "--scheduler", "here")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("derived: no scheduler at 'here' (")

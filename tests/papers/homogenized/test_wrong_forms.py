@@ -20,7 +20,7 @@ SLOW = ("time_to_overlap", lambda right: lambda n, s, **more: 1.0)
 
 
 BLOCKS = odds.Odds(
-    wide=(), paths=2, narrow=(8, 1, 1.0), widths=(512,), n=16, scales=(1.0,), heads=(8,), reused=1.0, replicates=24
+    wide=(), paths=2, narrow=(8, 1, 1.0), widths=(512,), n=16, scales=(1.0,), heads=(8,), reused=1.0, replicates=12
 )
 HOT = odds.Odds(wide=(), paths=60, widths=(8,), n=2, scales=(1.0,), heads=(1,), replicates=2)
 PATHS = slow.SlowPaths(d=16, h=0.1, replicates=400, factors=(2,))
@@ -29,12 +29,12 @@ SMALL = {
     "HT-6.a": (odds, odds.WeakError(cases=((0.8, 1), (0.4, 1)), replicates=12, batch=1000), PRIVATE),
     "HT-7": (odds, HOT, PRIVATE),
     "HT-25.b": (odds, BLOCKS, AVERAGED),
-    "HT-25.c": (odds, odds.Deep(widths=(512,), n=16, scales=(1.0,), heads=(8,), replicates=24), AVERAGED),
+    "HT-25.c": (odds, odds.Deep(widths=(512,), n=16, scales=(1.0,), heads=(8,), replicates=12), AVERAGED),
     "HT-8.a": (collapse, collapse.Cold(widths=(4096,), h=0.04, points=3, replicates=20), PRIVATE),
     "HT-9.c": (collapse, collapse.Brakes(tokens=(8, 32), logit_stds=(0.0, 4.0)), SLOW),
     "HT-9.e": (collapse, collapse.Brakes(tokens=(8, 32), logit_stds=(0.0, 4.0)), SLOW),
     "HT-9.g": (slow, slow.Wide(widths=(64, 256)), FREE),
-    "HT-13.e": (slow, slow.SlowSteps(d=16, steps=(0.2, 0.1, 0.05), replicates=400), ORTHOGONAL),
+    "HT-13.e": (slow, slow.SlowSteps(d=16, steps=(0.2, 0.1, 0.05), replicates=150), ORTHOGONAL),
     "HT-17.b": (noise, noise.Prompts(tokens=(32, 128), h=0.1, parts=2, replicates=20), NO_LAYER),
     "HT-17.d": (noise, noise.PrivateNoise(gammas=(0.5,), points=2, replicates=40), COMMON),
 }

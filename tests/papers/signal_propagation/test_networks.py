@@ -84,14 +84,14 @@ def test_each_theory_column_is_the_recurrence_it_is_named_after(rows):
 
 
 def test_measured_columns_are_the_moments_they_are_named_after():
-    """Means over 4000 probes against exact Jacobians, 5 % apart at most; J, K and pooled differ by more."""
+    """Means over 1000 probes against exact Jacobians, 10 % apart at most; J, K and pooled differ by more."""
     arguments = {"width": 8, "depth": 2, "norm": "erf", "sigmas": transformer.Sigmas(v=1.0, o=1.0, one=1.0, two=1.0)}
     model = transformer.RandomTransformer(**arguments, generator=stream(0, "measured"), dtype=torch.float64)
     x = transformer.equiangular_tokens(4, 8, 1.0, 0.3, batch=(1,), generator=stream(0, "x"), dtype=torch.float64)
-    table = measure(model, x, probes=4000, generator=stream(0, "many"))
+    table = measure(model, x, probes=1000, generator=stream(0, "many"))
     alone, pooled = jacobian.apjn_exact(model, x), jacobian.apjn_exact(model, x, output_gradient="pooled")
     for name, exact in (("J", alone.J), ("K", alone.K), ("pooled", pooled.J)):
-        np.testing.assert_allclose(table[name], exact[0], rtol=0.05, atol=0.05)
+        np.testing.assert_allclose(table[name], exact[0], rtol=0.1, atol=0.1)
     assert (table["pooled"] > 1.2 * table["J"]).iloc[0]
     assert abs(pooled.J[0, 0] - pooled.K[0, 0]) > 0.2
     q, p, _ = transformer.token_moments(model(x))

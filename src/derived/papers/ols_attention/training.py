@@ -200,8 +200,7 @@ def train_scalar(
     for epoch in range(epochs + 1):
         gain, read = l**3 * square, l * square * slope if read_out == "recomputed" else P
         error = gain * read - slope
-        for column, now in zip(course, (l, read, square * error**2 + residual), strict=True):
-            column[epoch] = now
+        course.l[epoch], course.P[epoch], course.loss[epoch] = l, read, square * error**2 + residual
         pull = square * (2 * error)  # the slope of the loss in gain * read
         l.grad, P.grad = pull * read * square * (3 * l**2), pull * gain
         if read_out == "recomputed":
